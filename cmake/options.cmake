@@ -1,0 +1,33 @@
+# One place for what every target of ours is compiled with. The baseline is x86-64-v2: a binary built here runs on any
+# such machine, and the kernels pick their instruction class at run time (never -march=native).
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "build type" FORCE)
+endif()
+
+find_program(KVASIR_CCACHE ccache)
+if(KVASIR_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${KVASIR_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVASIR_CCACHE})
+endif()
+
+add_library(kvasir_options INTERFACE)
+target_compile_options(kvasir_options INTERFACE
+  -march=x86-64-v2
+  -ffp-contract=off            # a fused multiply-add is written, never guessed: the bits are a contract
+  -fno-math-errno
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast -Werror)
+
+find_program(KVASIR_MOLD mold)
+if(KVASIR_MOLD)
+  target_link_options(kvasir_options INTERFACE -fuse-ld=mold)
+endif()
+
+if(KVASIR_SANITIZE)
+  target_compile_options(kvasir_options INTERFACE -fsanitize=${KVASIR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(kvasir_options INTERFACE -fsanitize=${KVASIR_SANITIZE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_library(KVASIR_XXHASH xxhash REQUIRED)

@@ -1,0 +1,32 @@
+#include "format/block_layout.hpp"
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+
+namespace kvasir::format {
+
+Result<BlockLayout> BlockLayout::create(const CacheGroup& group) {
+  const std::uint32_t tokens = group.block_tokens;
+  if (tokens < kKeysPerTile || tokens > kSpanTokens || kSpanTokens % tokens != 0)
+    return Error{ErrorCode::bad_input, fmt::format("block size {} is not valid; valid are 16, 32, 64, 128 and 256", tokens)};
+  if (group.head_dim == 0 || group.head_dim % 8 != 0)
+    return Error{ErrorCode::unsupported, fmt::format("head dimension {} is not a positive multiple of 8", group.head_dim)};
+  if (group.kv_heads == 0 || group.layers.empty())
+    return Error{ErrorCode::bad_input, "a cache group needs at least one layer and one KV head"};
+
+  BlockLayout layout;
+  layout.block_tokens_ = tokens;
+  layout.head_dim_ = group.head_dim;
+  layout.kv_heads_ = group.kv_heads;
+  layout.layers_ = static_cast<std::uint32_t>(group.layers.size());
+  layout.format_ = group.format;
+  layout.k_tile_bytes_ = std::size_t{group.head_dim} * kKeysPerTile * element_bytes(group.format.k);
+  layout.v_start_ = layout.k_tile_bytes_ * (tokens / kKeysPerTile);
+  layout.head_bytes_ = layout.v_start_ + std::size_t{tokens} * group.head_dim * element_bytes(group.format.v);
+  KV_ASSIGN(layout.layer_bytes_, checked_mul(layout.head_bytes_, group.kv_heads));
+  KV_ASSIGN(layout.block_bytes_, checked_mul(layout.layer_bytes_, group.layers.size()));
+  return layout;
+}
+
+}  // namespace kvasir::format
