@@ -1,0 +1,68 @@
+// A loaded model: its description and its weights, packed for the kernels. Immutable, shared by every pool that runs it.
+//
+// Thread rule: load() on one thread; a loaded Model is immutable, any thread.
+// Invariants: every weight stands for exactly the value in the file (artifact/tensor_type.hpp); all shapes agree with
+// geometry(). The file is not needed after load().
+// Errors: bad_input for a missing or misshapen tensor (name, shape, what was expected); unsupported for an architecture
+// or tensor type without a forward pass, naming those that have one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/geometry.hpp"
+#include "artifact/gguf.hpp"
+#include "base/result.hpp"
+#include "platform/isa.hpp"
+
+namespace kvasir::model {
+
+// How activations enter the weight products. int8: quantized per 32 inputs where the weight is quantized. f32: never
+// quantized; the quality baseline. Each has its own numeric id.
+enum class Compute : std::uint8_t { int8, f32 };
+
+struct ModelOptions {
+  Compute compute = Compute::int8;
+  platform::Isa isa = platform::Isa::scalar;   // from platform::choose_isa(); decides speed, never bits
+  std::size_t threads = 2;                     // for packing
+};
+
+// What loading the weights costs, each line in bytes.
+struct WeightFootprint {
+  std::uint64_t embedding = 0;    // token table, shared with the head where tied
+  std::uint64_t head = 0;         // 0 where tied
+  std::uint64_t attention = 0;
+  std::uint64_t feed_forward = 0;
+  std::uint64_t norms = 0;        // norms, biases and rope factors
+  std::uint64_t total() const { return embedding + head + attention + feed_forward + norms; }
+};
+
+struct Weights;   // model/weights.hpp
+
+class Model {
+ public:
+  static Result<std::shared_ptr<const Model>> load(const artifact::GgufFile& file, const ModelOptions& options);
+
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const artifact::ModelGeometry& geometry() const { return geometry_; }
+  const ModelOptions& options() const { return options_; }
+  const WeightFootprint& footprint() const { return footprint_; }
+  const Weights& weights() const { return *weights_; }
+
+  // Architectures that have a forward pass, as they are named in files.
+  static std::vector<std::string> architectures();
+
+ private:
+  Model();
+  artifact::ModelGeometry geometry_;
+  ModelOptions options_;
+  WeightFootprint footprint_;
+  std::unique_ptr<Weights> weights_;
+};
+
+}  // namespace kvasir::model
