@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,8 +28,8 @@ inline constexpr std::uint64_t kMaxTensors = 1u << 16;
 inline constexpr std::uint64_t kMaxArrayElements = 1u << 24;
 inline constexpr std::uint32_t kMaxTensorDims = 4;
 
-// A metadata array: elements of one kind. Integers and bools widen to int64 (uint64 values above int64 are refused
-// where they are used), floats to double; strings stay views into the mapped file. Nested arrays are refused.
+// A metadata array: elements of one kind. Integers and bools widen to int64 (elements above 2^63 - 1 are refused),
+// floats to double; strings stay views into the mapped file. Nested arrays are refused.
 struct GgufArray {
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string_view>> elements;
   std::size_t size() const {
