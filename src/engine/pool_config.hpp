@@ -1,0 +1,38 @@
+// How large one engine is: memory, batch and threads. Several pools can stand over one copy of the weights.
+// Thread rule: a value; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.hpp"
+#include "format/kv_format.hpp"
+
+namespace kvasir::engine {
+
+struct PoolConfig {
+  // --kv-cache-memory, bytes; rounded down to whole blocks (the rest is shown as slack). 0 = as much as one sequence of
+  // max_model_len tokens takes, which memory() reports like a given size.
+  std::uint64_t kv_cache_bytes = 0;
+  std::uint32_t block_tokens = 32;          // --block-size: 16, 32, 64, 128 or 256
+  format::KvFormat kv_format;               // --kv-cache-dtype
+  std::uint32_t max_sequences = 32;         // --max-num-seqs: sequences that run at once
+  std::uint32_t max_batched_tokens = 512;   // --max-num-batched-tokens: rows of one step; at least max_sequences
+  std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
+  std::uint32_t max_queued = 4096;          // requests held in all, running ones included; more are refused (exhausted)
+  std::uint32_t threads = 2;                // --threads, the caller's included
+  std::uint32_t default_max_tokens = 0;     // of a request without max_tokens; 0 = up to max_model_len
+
+  // Rows of one step whose logits are kept; 0 = max_sequences. Requests with prompt_logits need max_batched_tokens.
+  std::uint32_t logits_rows = 0;
+
+  // For tests. Order in which physical blocks are first handed out: 0 = natural, else shuffled by this seed.
+  std::uint64_t block_order_seed = 0;
+  // For tests and debugging: free blocks are filled with NaN, so that a row read before it is written shows.
+  bool poison_free = false;
+};
+
+// Errors: bad_input naming key, value and range.
+Status validate(const PoolConfig& config);
+
+}  // namespace kvasir::engine

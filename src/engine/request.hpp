@@ -1,0 +1,65 @@
+// One request as the engine takes it, and what it gives back for each token.
+// Thread rule: values; any thread. The views in a TokenOutput live until the engine's next step().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "engine/sampling_params.hpp"
+
+namespace kvasir::engine {
+
+inline constexpr std::size_t kMaxStopStrings = 16;
+inline constexpr std::size_t kMaxStopBytes = 1024;   // of one stop string
+
+struct GenerateRequest {
+  std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already
+  std::optional<std::uint32_t> max_tokens;     // output limit; none = PoolConfig::default_max_tokens
+  SamplingParams sampling;
+  std::vector<std::string> stop;               // the answer ends before the first of these; needs a tokenizer
+  bool include_stop = false;                   // the answer keeps the stop string that ended it
+  bool ignore_eos = false;                     // end-of-text tokens are ordinary tokens
+  bool special_text = false;                   // special tokens show as text in the answer
+  // Logits of every prompt position go to the observer, not the last one's alone. With it max_tokens may be 0: the
+  // request is done when its prompt is.
+  bool prompt_logits = false;
+};
+
+// Checks what needs no engine. Errors: bad_input naming key, value and range.
+Status validate(const GenerateRequest& request);
+
+enum class FinishReason : std::uint8_t {
+  none,     // goes on
+  stop,     // an end-of-text token or a stop string
+  length,   // max_tokens or the context is used up
+};
+// Names as in the OpenAI API; none is "".
+std::string_view to_string(FinishReason reason);
+
+struct TokenLogprob {
+  TokenId token = -1;
+  float logprob = 0;   // natural logarithm of the probability under the raw logits
+};
+
+// What one step brought one request. A request gets one for each token, the last with a finish reason.
+struct TokenOutput {
+  RequestId request;
+  TokenId token = -1;                            // -1: no token (a scored prompt is done)
+  std::uint32_t position = 0;                    // the token's position in its sequence, prompt included
+  std::string_view text;                         // complete UTF-8 that became final with this token; may be empty
+  bool has_logprob = false;
+  float logprob = 0;                             // of `token`; needs sampling.logprobs >= 0
+  std::span<const TokenLogprob> top_logprobs;    // likeliest first, of equals the lowest id
+  FinishReason finish = FinishReason::none;
+  std::int32_t stop_index = -1;                  // which stop string ended it; -1: none of them
+  std::uint32_t prompt_tokens = 0;               // so far
+  std::uint32_t completion_tokens = 0;           // so far, this one and an end-of-text token included
+};
+
+}  // namespace kvasir::engine
