@@ -1,0 +1,86 @@
+// The blocks of one cache group: which are taken, by how many, and which may be taken. Ids and counts only.
+// Thread rule: one owner. Allocates at construction only.
+//
+// A block's state follows from its reference count and flags:
+//
+//   active       refs > 0: held by running sequences
+//   quarantined  refs = 0 and flagged: taken out after a failed check (a flagged active block goes there when released)
+//   cached       refs = 0 and published: held by the prefix tree alone, evictable unless pinned
+//   free         none of these
+//
+// Invariant: active + cached + free + quarantined = total; pinned (both pinned and cached) <= cached.
+//
+// Allocation takes the lowest free id. The choice depends on the set of free blocks alone, not on the order in which
+// they came back, so a replay from a snapshot is exact; free memory gathers at the high end, so if ids below H are
+// populated and H >= occupied + claims, every claim is served below H (store populates by that rule).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "cache/free_set.hpp"
+
+namespace kvasir::cache {
+
+enum class BlockState : std::uint8_t { free, active, cached, quarantined };
+
+struct PoolCounts {
+  std::uint32_t total = 0;
+  std::uint32_t active = 0, cached = 0, free = 0, quarantined = 0;
+  std::uint32_t pinned = 0;  // of the cached ones: those that may not be evicted
+  bool operator==(const PoolCounts&) const = default;
+};
+
+class BlockPool {
+ public:
+  // blocks: 1 .. 2^31-1. With an `allocation_order` seed, "lowest" is by a random permutation drawn from the seed:
+  // for tests and deployments that must show that results do not depend on where blocks lie.
+  explicit BlockPool(std::uint32_t blocks, std::optional<std::uint64_t> allocation_order = std::nullopt);
+
+  // Takes the lowest free block; it has one reference. REQUIRES: counts().free > 0.
+  BlockId allocate();
+  // One more holder. REQUIRES: active, or cached and not quarantined (a prefix hit).
+  void add_ref(BlockId block);
+  // One holder less; the last one leaves it cached, quarantined or free. REQUIRES: active.
+  void release(BlockId block);
+
+  // The prefix tree knows this block's content / forgets it. REQUIRES: active and not published / published, unpinned.
+  // A block is never allocated while published: a recycled block has lost its old key first.
+  void publish(BlockId block);
+  void unpublish(BlockId block);
+  // Keeps a published block from eviction / lets it go. REQUIRES: published and not pinned / pinned.
+  void pin(BlockId block);
+  void unpin(BlockId block);
+
+  // Takes the block out of use, at once or when its last holder releases it. REQUIRES: neither published nor flagged.
+  void quarantine(BlockId block);
+  // Back to use. REQUIRES: flagged.
+  void unquarantine(BlockId block);
+
+  BlockState state(BlockId block) const;
+  std::uint32_t refs(BlockId block) const { return refs_[index(block)]; }
+  bool published(BlockId block) const { return (flags_[index(block)] & kPublished) != 0; }
+  const PoolCounts& counts() const { return counts_; }
+
+  // Re-derives every counter and the free set; aborts on a difference.
+  void check_invariants() const;
+
+ private:
+  static constexpr std::uint8_t kPublished = 1, kPinned = 2, kQuarantined = 4;
+
+  std::uint32_t index(BlockId block) const;
+  std::uint32_t rank(BlockId block) const;
+  std::uint32_t& counter(BlockState state);
+  // Changes refs and flags, and moves the block between the counters and the free set accordingly.
+  void change(BlockId block, std::uint32_t refs, std::uint8_t flags);
+
+  std::vector<std::uint32_t> refs_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<std::uint32_t> block_of_rank_, rank_of_block_;  // empty = identity
+  FreeSet free_ranks_;
+  PoolCounts counts_;
+};
+
+}  // namespace kvasir::cache

@@ -1,0 +1,57 @@
+// One sequence's blocks in one group, in token order.
+// Thread rule: one owner. Allocates nothing: it works in storage given to it.
+//
+// Invariants: blocks() = blocks_for_rows(rows()) <= capacity(); the table holds one reference to each of its blocks;
+// only the last block can be partial, and it is written only while no other table holds it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.hpp"
+#include "cache/block_pool.hpp"
+
+namespace kvasir::cache {
+
+class BlockTable {
+ public:
+  BlockTable() = default;
+  // storage: room for the sequence's bound; outlives the table.
+  BlockTable(std::span<BlockId> storage, std::uint32_t block_tokens) : storage_(storage), block_tokens_(block_tokens) {}
+
+  std::uint32_t rows() const { return rows_; }
+  std::uint32_t blocks() const { return blocks_; }
+  std::uint32_t capacity() const { return static_cast<std::uint32_t>(storage_.size()); }
+  std::uint32_t block_tokens() const { return block_tokens_; }
+  std::span<const BlockId> ids() const { return storage_.first(blocks_); }
+  // Rows in the last block: 0 when empty, else 1 .. block_tokens.
+  std::uint32_t last_block_len() const;
+
+  // Blocks that append(n) takes. A copy of a shared last block comes on top: needs_copy().
+  std::uint32_t blocks_to_append(std::uint32_t n) const;
+  // The last block is partial and others hold it or the prefix tree knows it: it must be copied before it is written.
+  bool needs_copy(const BlockPool& pool) const;
+
+  // n more rows, taking blocks_to_append(n) blocks from the pool.
+  // REQUIRES: room in the table, free blocks in the pool, and no needs_copy() unless n = 0.
+  void append(std::uint32_t n, BlockPool& pool);
+  // Puts a fresh block in the place of the shared last one and says which to copy. REQUIRES: needs_copy(), a free block.
+  struct Replaced {
+    BlockId from = kNoBlock, to = kNoBlock;
+  };
+  Replaced replace_last(BlockPool& pool);
+  // Keeps the first `rows` rows and releases the blocks after them. REQUIRES: rows <= rows().
+  void truncate(std::uint32_t rows, BlockPool& pool);
+  // Becomes a second holder of all of another's blocks. REQUIRES: empty, room for them, same block size.
+  void share(const BlockTable& other, BlockPool& pool);
+
+  // Re-derives the block count; aborts if a held block is not active in the pool.
+  void check_invariants(const BlockPool& pool) const;
+
+ private:
+  std::span<BlockId> storage_;
+  std::uint32_t block_tokens_ = 1;
+  std::uint32_t rows_ = 0, blocks_ = 0;
+};
+
+}  // namespace kvasir::cache

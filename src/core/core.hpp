@@ -1,0 +1,107 @@
+// The life of all requests: the one owner of cache metadata, driving cache and sched. Knows ids, tokens and counts; no
+// bytes, no clock, no sampling.
+// Thread rule: one owner (the step loop). plan(), apply() and cancel() allocate nothing; submit() allocates the
+// request's token history.
+//
+//   submit -> plan -> [the caller does copies(), computes the step, samples] -> apply -> plan -> ...
+//
+// One step is in flight at a time, from a plan() that is not empty to its apply() or abandon(). A request cancelled
+// meanwhile keeps its blocks until then, because the step may still write them; nobody else can be given them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/result.hpp"
+#include "cache/kv_cache.hpp"
+#include "core/request.hpp"
+#include "sched/scheduler.hpp"
+
+namespace kvasir::core {
+
+struct CoreConfig {
+  cache::KvCacheConfig cache;        // max_sequences is set from limits.max_num_seqs
+  sched::Limits limits;
+  std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
+};
+
+// What was sampled after a chunk that wants logits.
+struct TokenResult {
+  RequestId request;
+  TokenId token = 0;
+  bool stop = false;  // end of text or a stop string: the caller decides
+};
+
+struct CoreStats {
+  std::uint32_t queued = 0, running = 0, finished = 0;
+  std::uint32_t in_flight_chunks = 0;
+  std::uint64_t submitted = 0, refused = 0;  // since creation; `refused`: by submit
+  std::uint64_t steps = 0;                   // applied
+};
+
+class Core {
+ public:
+  // Errors: bad_input from the limits or the cache configuration.
+  static Result<Core> create(const CoreConfig& config);
+
+  // Queues a request. Errors, with both numbers: bad_input (empty prompt), does_not_fit (more rows than the context or
+  // the pool can ever hold), exhausted (max_requests are known).
+  Result<RequestId> submit(const RequestSpec& spec);
+
+  // Plans the next step: admits, reserves its rows in the cache. Empty if there is nothing to compute.
+  // The reference is valid until the next plan(). REQUIRES: no step in flight.
+  const sched::StepPlan& plan(std::uint64_t now_us);
+
+  // The step in flight has been computed: one mutating pass. results: one for each chunk with wants_logits, in plan
+  // order (those of cancelled requests too; they are dropped). REQUIRES: a step in flight.
+  void apply(std::span<const TokenResult> results);
+  // The step in flight was not computed: its rows are given back, requests stay where they were.
+  void abandon();
+
+  // Ends a request: at once, or when the step in flight that holds it ends. False if it is finished or unknown already
+  // (a client may hang up at any moment; that is no error).
+  bool cancel(RequestId id);
+
+  // Requests that ended and are not forgotten yet, in the order in which they ended. Valid until the next call.
+  std::span<const RequestId> finished() const { return finished_; }
+  // Drops a finished request's record. REQUIRES: finished.
+  void forget(RequestId id);
+
+  // Null if unknown. Valid until forget().
+  const Request* find(RequestId id) const;
+  const sched::StepPlan& current_plan() const { return plan_; }
+  bool step_in_flight() const { return in_flight_; }
+  // Blocks to copy before the step in flight is computed.
+  std::span<const cache::CopyBlock> copies() const { return cache_.copies(); }
+  const cache::KvCache& cache() const { return cache_; }
+  CoreStats stats() const;
+  bool idle() const { return queued_.empty() && running_.empty(); }
+
+  // Re-derives lists and counters; aborts on a difference. Allocates.
+  void check_invariants() const;
+
+ private:
+  Core(const CoreConfig& config, cache::KvCache cache);
+  Request& at(RequestId id);
+  std::uint32_t slot_of(RequestId id) const { return static_cast<std::uint32_t>(id.value % requests_.size()); }
+  void drop_unservable_heads();
+  void start_step();
+  void finish(Request& request, FinishReason reason);
+  void apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result);
+
+  cache::KvCache cache_;
+  sched::Limits limits_;
+  std::vector<Request> requests_;  // slots; an id's slot is id mod size, and ids rise with arrival
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<RequestId> queued_, running_, finished_;  // arrival order, arrival order, order of ending
+  std::vector<sched::RunningRequest> running_views_;    // scratch for plan()
+  std::vector<sched::QueuedRequest> queued_views_;
+  sched::StepPlan plan_;
+  bool in_flight_ = false;
+  std::uint64_t serial_ = 0;
+  std::uint64_t refused_ = 0, steps_ = 0;
+};
+
+}  // namespace kvasir::core

@@ -1,0 +1,57 @@
+// A request's life:
+//
+//   queued -> prefilling -> decoding -> finished
+//      \__________\____________\________/            cancel(), at any moment
+//
+// Thread rule: a value owned by the core.
+// Invariants: computed <= tokens.size(); generated = tokens.size() - prompt_tokens <= max_new_tokens;
+// it holds a cache sequence if and only if it is prefilling or decoding.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "cache/claims.hpp"
+
+namespace kvasir::core {
+
+enum class RequestState : std::uint8_t { queued, prefilling, decoding, finished };
+
+enum class FinishReason : std::uint8_t {
+  none,       // not finished
+  stop,       // the caller of apply() said so
+  length,     // max_new_tokens reached
+  cancelled,
+  error,      // can no longer be served: `refusal` says why
+};
+
+std::string_view to_string(RequestState state);
+std::string_view to_string(FinishReason reason);
+
+struct RequestSpec {
+  std::span<const TokenId> prompt;   // at least one token; copied
+  std::uint64_t max_new_tokens = 0;  // 0: compute the prompt, sample nothing
+};
+
+struct Request {
+  RequestId id;
+  RequestState state = RequestState::queued;
+  FinishReason reason = FinishReason::none;
+  bool cancel_requested = false;  // takes effect when the step in flight ends
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t max_new_tokens = 0;
+  std::uint32_t computed = 0;     // rows whose values are in the cache
+  std::uint32_t in_flight = 0;    // rows that the step in flight is computing
+  std::vector<TokenId> tokens;    // prompt, then output; capacity for all of it since submit
+  SequenceId sequence;            // in the cache, while admitted
+  cache::FitVerdict refusal;      // with FinishReason::error
+
+  std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }
+  bool running() const { return state == RequestState::prefilling || state == RequestState::decoding; }
+  std::span<const TokenId> output() const { return std::span(tokens).subspan(prompt_tokens); }
+};
+
+}  // namespace kvasir::core
