@@ -18,8 +18,12 @@
 
 namespace kvasir::kernels {
 
+// A block of activations below this counts as zeros: 127 / a would overflow for a denormal a.
+inline constexpr float kSmallestActivation = 0x1p-100f;
+
 // Activations as 8-bit integers: per row and block of 32 inputs
-//   a = max |x|;  d = a / 127;  inv = a > 0 ? 127 / a : 0;  q = round_to_nearest_even(x * inv) in [-127, 127]
+//   a = max |x|;  d = a / 127;  inv = a >= kSmallestActivation ? 127 / a : 0
+//   q = round_to_nearest_even(x * inv) in [-127, 127]
 //   ds = d * float(sum of q)          (what a weight's offset multiplies)
 // Rows are grouped in panels of `panel_rows` so that a kernel's row tile is one short stream:
 //   q  [rows/panel_rows][k/32][panel_rows][32],  d and ds  [rows/panel_rows][k/32][panel_rows]

@@ -1,0 +1,9 @@
+# Kernels are optimised in every build type, and each SIMD file is compiled for its own class: nothing outside
+# src/kernels/simd may be, so that a machine without the class never meets its instructions.
+target_compile_options(kvasir_kernels PRIVATE -O3)
+set(KVASIR_AVX2_FLAGS -mavx2 -mfma -mf16c)
+set(KVASIR_AVX512_FLAGS ${KVASIR_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
+file(GLOB avx2_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/kernels/simd/avx2*.cpp")
+file(GLOB avx512_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/kernels/simd/avx512*.cpp")
+set_source_files_properties(${avx2_sources} TARGET_DIRECTORY kvasir_kernels PROPERTIES COMPILE_OPTIONS "${KVASIR_AVX2_FLAGS}")
+set_source_files_properties(${avx512_sources} TARGET_DIRECTORY kvasir_kernels PROPERTIES COMPILE_OPTIONS "${KVASIR_AVX512_FLAGS}")
