@@ -24,17 +24,18 @@ inline constexpr float kSmallestActivation = 0x1p-100f;
 // Activations as 8-bit integers: per row and block of 32 inputs
 //   a = max |x|;  d = a / 127;  inv = a >= kSmallestActivation ? 127 / a : 0
 //   q = round_to_nearest_even(x * inv) in [-127, 127]
-//   ds = d * float(sum of q)          (what a weight's offset multiplies)
+//   sum = sum of q;  ds = d * float(sum)     (what a weight's zero and a weight's offset multiply)
 // Rows are grouped in panels of `panel_rows` so that a kernel's row tile is one short stream:
-//   q  [rows/panel_rows][k/32][panel_rows][32],  d and ds  [rows/panel_rows][k/32][panel_rows]
+//   q  [rows/panel_rows][k/32][panel_rows][32],  d, ds and sum  [rows/panel_rows][k/32][panel_rows]
 struct ActivationPanels {
   std::int8_t* q = nullptr;
   float* d = nullptr;
   float* ds = nullptr;
+  std::int32_t* sum = nullptr;
   std::size_t k = 0;
   std::size_t panel_rows = 1;
 
-  // Buffer sizes in elements for `rows` rows: q needs q_elements, d and ds need scale_elements each.
+  // Buffer sizes in elements for `rows` rows: q needs q_elements; d, ds and sum need scale_elements each.
   static std::size_t q_elements(std::size_t rows, std::size_t k, std::size_t panel_rows) {
     return (rows + panel_rows - 1) / panel_rows * panel_rows * k;
   }
@@ -91,9 +92,10 @@ inline constexpr std::size_t kMaxAttentionLines = 96;   // of one tile
 
 // Floats of scratch that attention_span needs for `lines` lines.
 constexpr std::size_t attention_scratch_floats(std::size_t lines, std::size_t head_dim) {
-  return lines * head_dim                              // scaled queries
+  const std::size_t padded = (head_dim + 15) / 16 * 16;
+  return lines * padded                                // scaled queries
          + lines * format::kSpanTokens                 // scores, then weights
-         + 2 * format::kSpanTokens * head_dim          // K and V of the span in f32
+         + 2 * format::kSpanTokens * padded            // K and V of the span in f32
          + 64;
 }
 

@@ -10,11 +10,12 @@
 namespace kvasir::kernels::exact {
 namespace {
 
-// One block of 32 inputs to q, d and ds.
-void quantize_block(const float* x, std::int8_t* q, float& d, float& ds) {
+// One block of 32 inputs to q, d, ds and sum: block `at` of the panels.
+void quantize_block(const float* x, const ActivationPanels& to, std::size_t at) {
+  std::int8_t* q = to.q + at * kBlockInputs;
   float largest = 0;
   for (std::size_t i = 0; i < kBlockInputs; ++i) largest = max_of(largest, std::fabs(x[i]));
-  d = largest / 127.0f;
+  const float d = largest / 127.0f;
   const float inverse = largest >= kSmallestActivation ? 127.0f / largest : 0.0f;
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < kBlockInputs; ++i) {
@@ -22,7 +23,9 @@ void quantize_block(const float* x, std::int8_t* q, float& d, float& ds) {
     q[i] = std::fabs(rounded) <= 127.0f ? static_cast<std::int8_t>(rounded) : std::int8_t{0};   // NaN and infinity: 0
     sum += q[i];
   }
-  ds = d * static_cast<float>(sum);
+  to.d[at] = d;
+  to.ds[at] = d * static_cast<float>(sum);
+  to.sum[at] = sum;
 }
 
 void encode(float value, format::KvType type, std::byte* to) {
@@ -39,8 +42,7 @@ void encode(float value, format::KvType type, std::byte* to) {
 void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end, ActivationPanels panels) {
   for (std::size_t row = row_begin; row < row_end; ++row)
     for (std::size_t block = 0; block < panels.k / kBlockInputs; ++block) {
-      const std::size_t at = panels.block_index(row, block);
-      quantize_block(x + row * x_stride + block * kBlockInputs, panels.q + at * kBlockInputs, panels.d[at], panels.ds[at]);
+      quantize_block(x + row * x_stride + block * kBlockInputs, panels, panels.block_index(row, block));
     }
 }
 

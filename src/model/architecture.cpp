@@ -1,0 +1,24 @@
+#include "model/architecture.hpp"
+
+#include <array>
+
+namespace kvasir::model {
+namespace {
+
+constexpr std::array kTable = {
+    Architecture{.name = "llama"},
+    Architecture{.name = "qwen2", .qkv_bias = true},
+    Architecture{.name = "qwen3", .qk_norm = true},
+};
+
+}  // namespace
+
+std::span<const Architecture> architecture_table() { return kTable; }
+
+const Architecture* find_architecture(std::string_view name) {
+  for (const Architecture& row : kTable)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace kvasir::model
