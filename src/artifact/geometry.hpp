@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "artifact/gguf.hpp"
@@ -14,8 +15,13 @@ namespace kvasir::artifact {
 
 enum class RopePairing { none, interleaved, halves };   // (2i, 2i+1), or (i, i + rope_dim/2)
 
-// Position scaling of Llama 3: factors per frequency are in the file's rope_freqs.weight tensor; linear: positions / factor.
-enum class RopeScaling { none, linear, llama3, yarn };
+// The pairing of an architecture as GGUF files store it: converters permute Q and K of some (llama) to interleaved
+// pairs. none: no rotary positions, or an architecture that is not in the table.
+RopePairing rope_pairing(std::string_view architecture);
+
+// Position scaling of Llama 3: factors per frequency are in the file's rope_freqs.weight tensor; linear: positions / factor;
+// longrope: two sets of factors in the tensors rope_factors_long.weight and rope_factors_short.weight.
+enum class RopeScaling { none, linear, llama3, yarn, longrope };
 
 struct Rope {
   RopePairing pairing = RopePairing::none;
@@ -32,23 +38,27 @@ struct ModelGeometry {
   std::uint32_t layers = 0;
   std::uint32_t width = 0;      // embedding length
   std::uint32_t heads = 0;      // query heads
-  std::vector<std::uint32_t> kv_heads;   // one a layer
+  std::vector<std::uint32_t> kv_heads;   // one a layer; 0 for a layer without attention
   std::uint32_t head_dim = 0;            // K and V rows have the same width in every architecture offered here
-  std::uint32_t feed_forward = 0;
-  std::uint32_t vocabulary = 0;
+  std::uint32_t feed_forward = 0;        // of the widest layer; 0 if the file gives none (some mixtures of experts)
+  std::uint32_t vocabulary = 0;          // rows of the embedding table (may exceed the tokens), else the tokens
   std::uint32_t context = 0;    // trained context length, tokens
   double norm_epsilon = 1e-5;
   Rope rope;
   std::uint32_t window = 0;     // sliding window in tokens, 0 = none
-  bool tied_head = false;       // the head is the embedding table
+  bool tied_head = false;       // the head is the embedding table; false if the file has no tensors
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;   // sum of tensor bytes in the file
 
   // Reads any architecture's common keys (inspect and plan need them for models whose forward pass is not offered).
-  // Errors: bad_input naming key and value: heads not divisible by KV heads, zero sizes, arrays of the wrong length.
+  // KV heads: a scalar for all layers or an array with one entry a layer; absent means as many as query heads.
+  // Errors: bad_input naming key and value: heads not divisible by KV heads, zero sizes, no layer with KV heads, arrays
+  // of the wrong length, a vocabulary larger than the embedding table; unsupported: K and V rows of different width,
+  // query heads that differ by layer, an unknown kind of rope scaling.
   static Result<ModelGeometry> from_gguf(const GgufFile& file);
 
-  // The cache groups of this model in a format: one full-history group for the architectures offered today.
+  // The cache groups of this model in a format, all of full history (a sliding window is an upper bound no group uses
+  // yet): one group for each number of KV heads that occurs, in order of first layer; layers with none store nothing.
   format::KvGeometry kv_geometry(format::KvFormat format, std::uint32_t block_tokens) const;
 };
 

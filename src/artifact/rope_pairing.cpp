@@ -1,0 +1,35 @@
+// Source of the table: llama.cpp's rope type by architecture. Architectures whose type changed between its versions, or
+// that rotate by other rules (sections, multimodal), are left out: a wrong pairing fails silently.
+#include <algorithm>
+#include <array>
+
+#include "artifact/geometry.hpp"
+
+namespace kvasir::artifact {
+namespace {
+
+constexpr std::array<std::string_view, 21> kInterleaved = {
+    "arcee",   "arctic",  "baichuan", "bailingmoe", "chameleon",  "chatglm",   "cohere2",
+    "command-r", "deci",  "deepseek", "deepseek2",  "ernie4_5",   "granite",   "granitemoe",
+    "internlm2", "llama", "minicpm",  "olmo",       "plm",        "smollm3",   "xverse",
+};
+
+constexpr std::array<std::string_view, 27> kHalves = {
+    "bitnet",  "codeshell", "dbrx",  "exaone", "falcon",   "gemma",    "gemma2",   "gemma3",     "gemma3n",
+    "gpt-oss", "gptneox",   "grok",  "minicpm3", "nemotron", "nomic-bert", "olmo2", "olmoe",     "openelm",
+    "phi2",    "phi3",      "phimoe", "qwen",  "qwen2",    "qwen3",    "qwen3moe", "stablelm",   "starcoder2",
+};
+
+bool holds(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+RopePairing rope_pairing(std::string_view architecture) {
+  if (holds(kInterleaved, architecture)) return RopePairing::interleaved;
+  if (holds(kHalves, architecture)) return RopePairing::halves;
+  return RopePairing::none;
+}
+
+}  // namespace kvasir::artifact
