@@ -3,6 +3,7 @@
 // Invariant: bit i of a level is set if and only if word i of the level below it is not zero.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -13,13 +14,13 @@ class FreeSet {
   // All of 0 .. size-1 are members. REQUIRES: size >= 1.
   explicit FreeSet(std::uint32_t size);
 
-  bool contains(std::uint32_t member) const { return (levels_[0][member / 64] >> (member % 64)) & 1u; }
+  bool contains(std::uint32_t member) const { return (words_[member / 64] >> (member % 64)) & 1u; }
+  bool empty() const { return words_.back() == 0; }
   // REQUIRES: not a member / a member.
   void insert(std::uint32_t member);
   void erase(std::uint32_t member);
   // REQUIRES: not empty.
   std::uint32_t lowest() const;
-  bool empty() const { return levels_.back()[0] == 0; }
 
   // Aborts unless every level agrees with the one below it.
   void check_invariants() const;
@@ -28,7 +29,12 @@ class FreeSet {
   static std::uint64_t bytes(std::uint32_t size);
 
  private:
-  std::vector<std::vector<std::uint64_t>> levels_;  // [0] = one bit a member; the last level is one word
+  static constexpr std::uint32_t kMaxLevels = 6;  // 64^6 > 2^32
+
+  std::uint32_t size_;
+  std::uint32_t levels_ = 0;
+  std::array<std::uint32_t, kMaxLevels> start_{};  // of each level in words_; level 0 has one bit a member
+  std::vector<std::uint64_t> words_;               // the last level is one word, the last of all
 };
 
 }  // namespace kvasir::cache

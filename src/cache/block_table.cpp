@@ -1,0 +1,63 @@
+#include "cache/block_table.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "cache/footprint.hpp"
+
+namespace kvasir::cache {
+
+std::uint32_t BlockTable::last_block_len() const { return last_block_rows(rows_, block_tokens_); }
+
+std::uint32_t BlockTable::blocks_to_append(std::uint32_t n) const {
+  return static_cast<std::uint32_t>(blocks_for_rows(std::uint64_t{rows_} + n, block_tokens_)) - blocks_;
+}
+
+bool BlockTable::needs_copy(const BlockPool& pool) const {
+  if (rows_ % block_tokens_ == 0) return false;
+  const BlockId last = storage_[blocks_ - 1];
+  return pool.refs(last) > 1 || pool.published(last);
+}
+
+void BlockTable::append(std::uint32_t n, BlockPool& pool) {
+  if (n == 0) return;
+  KV_CHECK(!needs_copy(pool), "wrote into a shared block: copy it first");
+  const std::uint32_t more = blocks_to_append(n);
+  KV_CHECK(more <= capacity() - blocks_, "a sequence outgrew its table: rows beyond its bound");
+  for (std::uint32_t i = 0; i < more; ++i) storage_[blocks_++] = pool.allocate();
+  rows_ += n;
+}
+
+BlockTable::Replaced BlockTable::replace_last(BlockPool& pool) {
+  KV_CHECK(needs_copy(pool), "copied a block that is not shared");
+  BlockId& last = storage_[blocks_ - 1];
+  const Replaced replaced{last, pool.allocate()};
+  pool.release(last);
+  last = replaced.to;
+  return replaced;
+}
+
+void BlockTable::truncate(std::uint32_t rows, BlockPool& pool) {
+  KV_CHECK(rows <= rows_, "truncate() cannot lengthen");
+  const auto kept = static_cast<std::uint32_t>(blocks_for_rows(rows, block_tokens_));
+  while (blocks_ > kept) pool.release(storage_[--blocks_]);
+  rows_ = rows;
+}
+
+void BlockTable::share(const BlockTable& other, BlockPool& pool) {
+  KV_CHECK(rows_ == 0 && block_tokens_ == other.block_tokens_, "only an empty table of the same block size can share");
+  KV_CHECK(other.blocks_ <= capacity(), "no room for the shared blocks");
+  std::ranges::copy(other.ids(), storage_.begin());
+  for (const BlockId block : other.ids()) pool.add_ref(block);
+  blocks_ = other.blocks_;
+  rows_ = other.rows_;
+}
+
+void BlockTable::check_invariants(const BlockPool& pool) const {
+  KV_CHECK(blocks_ == blocks_for_rows(rows_, block_tokens_), "a table has the blocks that its rows need");
+  KV_CHECK(blocks_ <= capacity(), "a table is within its storage");
+  for (const BlockId block : ids())
+    KV_CHECK(pool.state(block) == BlockState::active, "a block in a table is active");
+}
+
+}  // namespace kvasir::cache

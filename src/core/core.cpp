@@ -1,0 +1,240 @@
+#include "core/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "cache/footprint.hpp"
+
+namespace kvasir::core {
+namespace {
+
+void erase_id(std::vector<RequestId>& list, RequestId id) {
+  const auto at = std::ranges::find(list, id);
+  KV_CHECK(at != list.end(), "a request is in the list of its state");
+  list.erase(at);
+}
+
+std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
+
+}  // namespace
+
+Result<Core> Core::create(const CoreConfig& config) {
+  KV_TRY(sched::validate(config.limits));
+  if (config.max_requests < config.limits.max_num_seqs)
+    return Error{ErrorCode::bad_input, fmt::format("max_requests = {}; at least max_num_seqs = {} is needed",
+                                                   config.max_requests, config.limits.max_num_seqs)};
+  cache::KvCacheConfig cache_config = config.cache;
+  cache_config.max_sequences = config.limits.max_num_seqs;
+  KV_ASSIGN(cache::KvCache cache, cache::KvCache::create(cache_config));
+  return Core(config, std::move(cache));
+}
+
+Core::Core(const CoreConfig& config, cache::KvCache cache)
+    : cache_(std::move(cache)), limits_(config.limits), requests_(config.max_requests) {
+  for (std::vector<RequestId>* list : {&queued_, &running_, &finished_}) list->reserve(config.max_requests);
+  free_slots_.reserve(config.max_requests);
+  for (std::uint32_t slot = config.max_requests; slot-- > 0;) free_slots_.push_back(slot);
+  running_views_.reserve(limits_.max_num_seqs);
+  queued_views_.reserve(limits_.max_num_seqs);
+  plan_.reserve(limits_);
+}
+
+const Request* Core::find(RequestId id) const {
+  const Request& request = requests_[slot_of(id)];
+  return id.valid() && request.id == id ? &request : nullptr;
+}
+
+Request& Core::at(RequestId id) {
+  Request& request = requests_[slot_of(id)];
+  KV_CHECK(request.id == id, "no such request");
+  return request;
+}
+
+Result<RequestId> Core::submit(const RequestSpec& spec) {
+  const auto refuse = [this](Error error) {
+    ++refused_;
+    return error;
+  };
+  if (spec.prompt.empty()) return refuse({ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"});
+  const cache::FitVerdict verdict = cache_.can_admit(spec.prompt.size(), spec.max_new_tokens);
+  if (cache::never_fits(verdict.fit)) return refuse(cache::to_error(verdict));
+  if (free_slots_.empty())
+    return refuse({ErrorCode::exhausted, fmt::format("{} requests are known already, and max_requests = {}",
+                                                     requests_.size(), requests_.size())});
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  Request& request = requests_[slot];
+  request.id = RequestId(serial_++ * requests_.size() + slot);
+  request.state = RequestState::queued;
+  request.prompt_tokens = static_cast<std::uint32_t>(spec.prompt.size());
+  request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
+  request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
+  request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
+  queued_.push_back(request.id);
+  return request.id;
+}
+
+// Blocks taken out of use since submit may have made a request unservable; waiting would block the queue for ever.
+void Core::drop_unservable_heads() {
+  while (!queued_.empty()) {
+    Request& head = at(queued_.front());
+    const cache::FitVerdict verdict = cache_.can_admit(head.prompt_tokens, head.max_new_tokens);
+    if (!cache::never_fits(verdict.fit)) return;
+    head.refusal = verdict;
+    finish(head, FinishReason::error);
+  }
+}
+
+const sched::StepPlan& Core::plan(std::uint64_t now_us) {
+  KV_CHECK(!in_flight_, "one step is in flight at a time: apply() or abandon() it first");
+  cache_.clear_copies();
+  drop_unservable_heads();
+  running_views_.clear();
+  for (const RequestId id : running_) {
+    const Request& r = at(id);
+    running_views_.push_back({id, r.computed, static_cast<std::uint32_t>(r.tokens.size()),
+                              r.state == RequestState::decoding, r.max_new_tokens > 0});
+  }
+  queued_views_.clear();
+  for (const RequestId id : std::span(queued_).first(std::min<std::size_t>(queued_.size(), limits_.max_num_seqs))) {
+    const Request& r = at(id);
+    queued_views_.push_back({id, bound_rows(r), r.prompt_tokens, r.max_new_tokens > 0});
+  }
+  sched::plan({running_views_, queued_views_, cache_.budget(), limits_}, now_us, plan_);
+  start_step();
+  return plan_;
+}
+
+void Core::start_step() {
+  for (const RequestId id : plan_.admitted) {
+    Request& request = at(id);
+    KV_CHECK(queued_.front() == id, "requests are admitted in arrival order");
+    Result<SequenceId> sequence = cache_.admit(request.prompt_tokens, request.max_new_tokens);
+    KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
+    request.sequence = *sequence;
+    request.state = RequestState::prefilling;
+    running_.push_back(id);
+    queued_.erase(queued_.begin());
+  }
+  for (const sched::Chunk& chunk : plan_.chunks) {
+    Request& request = at(chunk.request);
+    KV_CHECK(chunk.first_position == request.computed, "a chunk goes on where the last one ended");
+    cache_.reserve_rows(request.sequence, chunk.token_count);
+    request.in_flight = chunk.token_count;
+  }
+  in_flight_ = !plan_.empty();
+}
+
+void Core::apply(std::span<const TokenResult> results) {
+  KV_CHECK(in_flight_, "apply() needs a step in flight");
+  in_flight_ = false;
+  ++steps_;
+  std::size_t next = 0;
+  for (const sched::Chunk& chunk : plan_.chunks) {
+    const TokenResult* result = nullptr;
+    if (chunk.wants_logits) {
+      KV_CHECK(next < results.size() && results[next].request == chunk.request,
+               "one result for each chunk that wants logits, in plan order");
+      result = &results[next++];
+    }
+    apply_chunk(at(chunk.request), chunk, result);
+  }
+  KV_CHECK(next == results.size(), "no results beyond the plan's");
+}
+
+void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result) {
+  request.in_flight = 0;
+  request.computed += chunk.token_count;
+  if (request.cancel_requested) return finish(request, FinishReason::cancelled);
+  if (request.computed < request.prompt_tokens) return;
+  request.state = RequestState::decoding;
+  if (result != nullptr) {
+    KV_CHECK(request.generated() < request.max_new_tokens, "no token beyond the limit");
+    request.tokens.push_back(result->token);
+    if (result->stop) return finish(request, FinishReason::stop);
+  }
+  if (request.generated() == request.max_new_tokens) finish(request, FinishReason::length);
+}
+
+void Core::abandon() {
+  KV_CHECK(in_flight_, "abandon() needs a step in flight");
+  in_flight_ = false;
+  for (const sched::Chunk& chunk : plan_.chunks) {
+    Request& request = at(chunk.request);
+    request.in_flight = 0;
+    cache_.truncate(request.sequence, request.computed);
+    if (request.cancel_requested) finish(request, FinishReason::cancelled);
+  }
+}
+
+bool Core::cancel(RequestId id) {
+  if (find(id) == nullptr || find(id)->state == RequestState::finished) return false;
+  Request& request = at(id);
+  if (request.in_flight > 0)
+    request.cancel_requested = true;
+  else
+    finish(request, FinishReason::cancelled);
+  return true;
+}
+
+void Core::finish(Request& request, FinishReason reason) {
+  if (request.running()) {
+    cache_.release(request.sequence);
+    request.sequence = SequenceId();
+    erase_id(running_, request.id);
+  } else {
+    erase_id(queued_, request.id);
+  }
+  request.state = RequestState::finished;
+  request.reason = reason;
+  finished_.push_back(request.id);
+}
+
+void Core::forget(RequestId id) {
+  KV_CHECK(at(id).state == RequestState::finished, "only a finished request is forgotten");
+  erase_id(finished_, id);
+  at(id) = Request();
+  free_slots_.push_back(slot_of(id));
+}
+
+CoreStats Core::stats() const {
+  return {.queued = static_cast<std::uint32_t>(queued_.size()),
+          .running = static_cast<std::uint32_t>(running_.size()),
+          .finished = static_cast<std::uint32_t>(finished_.size()),
+          .in_flight_chunks = in_flight_ ? static_cast<std::uint32_t>(plan_.chunks.size()) : 0,
+          .submitted = serial_,
+          .refused = refused_,
+          .steps = steps_};
+}
+
+void Core::check_invariants() const {
+  const auto listed = [this](const std::vector<RequestId>& list, const Request& r) {
+    return std::ranges::count(list, r.id) == 1;
+  };
+  KV_CHECK(std::ranges::is_sorted(queued_) && std::ranges::is_sorted(running_), "lists are in arrival order");
+  std::size_t known = 0;
+  for (const Request& r : requests_) {
+    if (!r.id.valid()) continue;
+    ++known;
+    KV_CHECK(find(r.id) == &r, "a request is in the slot of its id");
+    KV_CHECK(listed(queued_, r) == (r.state == RequestState::queued), "queued requests are in the queue");
+    KV_CHECK(listed(running_, r) == r.running(), "admitted requests are in the running list");
+    KV_CHECK(listed(finished_, r) == (r.state == RequestState::finished), "finished requests are in the finished list");
+    KV_CHECK(r.sequence.valid() == r.running(), "a request holds a cache sequence while it is admitted");
+    KV_CHECK((r.reason != FinishReason::none) == (r.state == RequestState::finished), "what ended has a reason");
+    KV_CHECK(r.tokens.size() >= r.prompt_tokens && r.generated() <= r.max_new_tokens, "output within its limit");
+    KV_CHECK(r.computed + r.in_flight <= r.tokens.size(), "only known tokens are computed");
+    KV_CHECK(r.in_flight == 0 || in_flight_, "rows are in flight only with a step");
+    KV_CHECK(!r.running() || cache_.rows(r.sequence) == r.computed + r.in_flight, "the cache has the rows computed");
+    KV_CHECK(!r.running() || cache_.bound(r.sequence) == bound_rows(r), "the claim is the bound");
+  }
+  KV_CHECK(known == queued_.size() + running_.size() + finished_.size(), "queued + running + finished = known");
+  KV_CHECK(known + free_slots_.size() == requests_.size(), "known + free slots = all slots");
+  KV_CHECK(running_.size() == cache_.sequences(), "one cache sequence for each running request");
+  cache_.check_invariants();
+}
+
+}  // namespace kvasir::core

@@ -1,0 +1,26 @@
+#include "core/request.hpp"
+
+namespace kvasir::core {
+
+std::string_view to_string(RequestState state) {
+  switch (state) {
+    case RequestState::queued: return "queued";
+    case RequestState::prefilling: return "prefilling";
+    case RequestState::decoding: return "decoding";
+    case RequestState::finished: return "finished";
+  }
+  return "?";
+}
+
+std::string_view to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::none: return "none";
+    case FinishReason::stop: return "stop";
+    case FinishReason::length: return "length";
+    case FinishReason::cancelled: return "cancelled";
+    case FinishReason::error: return "error";
+  }
+  return "?";
+}
+
+}  // namespace kvasir::core
