@@ -1,0 +1,100 @@
+#include "stats/bootstrap.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvasir::stats {
+namespace {
+
+Error bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
+
+// Uniform in [0, bound). The standard fixes the engine's numbers but not those of its distributions, so the reduction
+// is ours: numbers of the last, incomplete multiple of `bound` are drawn again.
+std::size_t draw_below(std::mt19937_64& engine, std::size_t bound) {
+  const std::uint64_t limit = std::mt19937_64::max() - std::mt19937_64::max() % bound;
+  std::uint64_t value = engine();
+  while (value >= limit) value = engine();
+  return static_cast<std::size_t>(value % bound);
+}
+
+double ratio(double numerator, double denominator) {
+  return denominator > 0 ? numerator / denominator : std::numeric_limits<double>::infinity();
+}
+
+// One resample: as many items as there are, in circular blocks.
+double resampled_ratio(std::span<const double> numerator, std::span<const double> denominator, std::size_t block,
+                       std::mt19937_64& engine) {
+  const std::size_t items = numerator.size();
+  double numerator_sum = 0;
+  double denominator_sum = 0;
+  for (std::size_t taken = 0; taken < items;) {
+    std::size_t item = draw_below(engine, items);
+    const std::size_t end = std::min(taken + block, items);
+    for (; taken < end; ++taken) {
+      numerator_sum += numerator[item];
+      denominator_sum += denominator[item];
+      item = item + 1 == items ? 0 : item + 1;
+    }
+  }
+  return ratio(numerator_sum, denominator_sum);
+}
+
+// The quantile of sorted values, linear between order statistics (type 7 of Hyndman and Fan).
+double quantile(const std::vector<double>& sorted, double probability) {
+  const double place = probability * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  if (sorted[below] == sorted[above]) return sorted[below];   // both may be infinite
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+Status check(std::span<const double> numerator, std::span<const double> denominator, const BootstrapOptions& options) {
+  if (numerator.size() != denominator.size()) {
+    return bad("paired samples differ in length: " + std::to_string(numerator.size()) + " and " +
+               std::to_string(denominator.size()));
+  }
+  if (numerator.size() < 2) return bad("a bootstrap needs at least two items, got " + std::to_string(numerator.size()));
+  const auto finite = [](double value) { return std::isfinite(value); };
+  if (!std::ranges::all_of(numerator, finite) || !std::ranges::all_of(denominator, finite)) {
+    return bad("a sample holds a value that is not finite");
+  }
+  if (options.resamples < 2) return bad("resamples must be at least 2, got " + std::to_string(options.resamples));
+  if (!(options.confidence > 0 && options.confidence < 1)) {
+    return bad("confidence must lie between 0 and 1, got " + std::to_string(options.confidence));
+  }
+  if (options.block == 0 || options.block > numerator.size()) {
+    return bad("block must be 1 to the number of items, " + std::to_string(numerator.size()) + ", got " +
+               std::to_string(options.block));
+  }
+  return ok_status();
+}
+
+double sum_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+}  // namespace
+
+Result<Interval> ratio_of_means(std::span<const double> numerator, std::span<const double> denominator,
+                                const BootstrapOptions& options) {
+  KV_TRY(check(numerator, denominator, options));
+  const double denominator_sum = sum_of(denominator);
+  if (!(denominator_sum > 0)) return bad("the denominator's mean must be positive, its sum is " + std::to_string(denominator_sum));
+
+  std::mt19937_64 engine(options.seed);
+  std::vector<double> ratios(options.resamples);
+  for (double& value : ratios) value = resampled_ratio(numerator, denominator, options.block, engine);
+  std::ranges::sort(ratios);
+  const double tail = (1 - options.confidence) / 2;
+  return Interval{sum_of(numerator) / denominator_sum, quantile(ratios, tail), quantile(ratios, 1 - tail)};
+}
+
+}  // namespace kvasir::stats
