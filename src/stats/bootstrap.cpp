@@ -4,24 +4,16 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/prng.hpp"
 
 namespace kvasir::stats {
 namespace {
 
 Error bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
-
-// Uniform in [0, bound). The standard fixes the engine's numbers but not those of its distributions, so the reduction
-// is ours: numbers of the last, incomplete multiple of `bound` are drawn again.
-std::size_t draw_below(std::mt19937_64& engine, std::size_t bound) {
-  const std::uint64_t limit = std::mt19937_64::max() - std::mt19937_64::max() % bound;
-  std::uint64_t value = engine();
-  while (value >= limit) value = engine();
-  return static_cast<std::size_t>(value % bound);
-}
 
 double ratio(double numerator, double denominator) {
   return denominator > 0 ? numerator / denominator : std::numeric_limits<double>::infinity();
@@ -29,12 +21,12 @@ double ratio(double numerator, double denominator) {
 
 // One resample: as many items as there are, in circular blocks.
 double resampled_ratio(std::span<const double> numerator, std::span<const double> denominator, std::size_t block,
-                       std::mt19937_64& engine) {
+                       PhiloxSequence& draws) {
   const std::size_t items = numerator.size();
   double numerator_sum = 0;
   double denominator_sum = 0;
   for (std::size_t taken = 0; taken < items;) {
-    std::size_t item = draw_below(engine, items);
+    std::size_t item = draws.below(static_cast<std::uint32_t>(items));
     const std::size_t end = std::min(taken + block, items);
     for (; taken < end; ++taken) {
       numerator_sum += numerator[item];
@@ -60,6 +52,9 @@ Status check(std::span<const double> numerator, std::span<const double> denomina
                std::to_string(denominator.size()));
   }
   if (numerator.size() < 2) return bad("a bootstrap needs at least two items, got " + std::to_string(numerator.size()));
+  if (numerator.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return bad("a bootstrap takes at most 4294967295 items, got " + std::to_string(numerator.size()));
+  }
   const auto finite = [](double value) { return std::isfinite(value); };
   if (!std::ranges::all_of(numerator, finite) || !std::ranges::all_of(denominator, finite)) {
     return bad("a sample holds a value that is not finite");
@@ -87,11 +82,13 @@ Result<Interval> ratio_of_means(std::span<const double> numerator, std::span<con
                                 const BootstrapOptions& options) {
   KV_TRY(check(numerator, denominator, options));
   const double denominator_sum = sum_of(denominator);
-  if (!(denominator_sum > 0)) return bad("the denominator's mean must be positive, its sum is " + std::to_string(denominator_sum));
+  if (!(denominator_sum > 0)) {
+    return bad("the denominator's mean must be positive, its sum is " + std::to_string(denominator_sum));
+  }
 
-  std::mt19937_64 engine(options.seed);
+  PhiloxSequence draws(options.seed, 0);
   std::vector<double> ratios(options.resamples);
-  for (double& value : ratios) value = resampled_ratio(numerator, denominator, options.block, engine);
+  for (double& value : ratios) value = resampled_ratio(numerator, denominator, options.block, draws);
   std::ranges::sort(ratios);
   const double tail = (1 - options.confidence) / 2;
   return Interval{sum_of(numerator) / denominator_sum, quantile(ratios, tail), quantile(ratios, 1 - tail)};

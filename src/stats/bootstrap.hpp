@@ -28,7 +28,7 @@ struct Interval {
 
 // mean(numerator) / mean(denominator) with its percentile interval: item i of both is drawn together, so what an item
 // does to both cancels. A resample whose denominators sum to zero counts as a ratio of +infinity.
-// Errors: bad_input for samples of different length, fewer than two items, a value that is not finite, a denominator
+// Errors: bad_input for samples of different length, fewer than two items or 2^32 of them, a value that is not finite, a denominator
 // mean that is not positive, or options out of range; the message has the value.
 Result<Interval> ratio_of_means(std::span<const double> numerator, std::span<const double> denominator,
                                 const BootstrapOptions& options);
