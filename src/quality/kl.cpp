@@ -47,10 +47,10 @@ double kl_divergence(std::span<const float> reference, std::span<const float> ot
   for (std::size_t token = 0; token < reference.size(); ++token) {
     const double log_p = static_cast<double>(reference[token]) - reference_norm;
     const double p = std::exp(log_p);
-    if (p == 0) continue;   // its limit is zero, whatever q
+    if (p == 0) continue;  // its limit is zero, whatever q
     sum += p * (log_p - (static_cast<double>(other[token]) - other_norm));
   }
-  return std::max(sum, 0.0);   // rounding alone can take it below
+  return std::max(sum, 0.0);  // rounding alone can take it below
 }
 
 TokenId top_token(std::span<const float> row) {

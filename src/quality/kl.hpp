@@ -30,7 +30,7 @@ TokenId top_token(std::span<const float> row);
 // Running totals over the positions of a text.
 struct Divergence {
   std::uint64_t positions = 0;
-  std::uint64_t same_top = 0;   // positions where both have the same top token
+  std::uint64_t same_top = 0;  // positions where both have the same top token
   double kl_sum = 0;
 
   // Counts one position and returns its KL(reference || other).
@@ -38,7 +38,7 @@ struct Divergence {
 
   // REQUIRES: positions > 0.
   double mean_kl() const;
-  double top_agreement() const;   // 0 to 1
+  double top_agreement() const;  // 0 to 1
 };
 
 }  // namespace kvasir::quality

@@ -42,7 +42,7 @@ double quantile(const std::vector<double>& sorted, double probability) {
   const double place = probability * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  if (sorted[below] == sorted[above]) return sorted[below];   // both may be infinite
+  if (sorted[below] == sorted[above]) return sorted[below];  // both may be infinite
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 

@@ -15,21 +15,21 @@ namespace kvasir::stats {
 
 struct BootstrapOptions {
   std::uint32_t resamples = 2000;
-  double confidence = 0.95;      // of the two-sided interval, within (0, 1)
-  std::uint32_t block = 1;       // items drawn together: 1 for independent items, more for items in a sequence
+  double confidence = 0.95;  // of the two-sided interval, within (0, 1)
+  std::uint32_t block = 1;   // items drawn together: 1 for independent items, more for items in a sequence
   std::uint64_t seed = 1;
 };
 
 struct Interval {
-  double estimate = 0;   // on the samples as they are
+  double estimate = 0;  // on the samples as they are
   double low = 0;
   double high = 0;
 };
 
 // mean(numerator) / mean(denominator) with its percentile interval: item i of both is drawn together, so what an item
 // does to both cancels. A resample whose denominators sum to zero counts as a ratio of +infinity.
-// Errors: bad_input for samples of different length, fewer than two items or 2^32 of them, a value that is not finite, a denominator
-// mean that is not positive, or options out of range; the message has the value.
+// Errors: bad_input for samples of different length, fewer than two items or 2^32 of them, a value that is not finite,
+// a denominator mean that is not positive, or options out of range; the message has the value.
 Result<Interval> ratio_of_means(std::span<const double> numerator, std::span<const double> denominator,
                                 const BootstrapOptions& options);
 

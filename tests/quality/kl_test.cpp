@@ -49,9 +49,9 @@ TEST(Kl, DirectionMatters) {
 TEST(Kl, ZeroForEqualAndForShiftedRows) {
   const std::vector<float> row = {1, -3, 0.25f, 8};
   std::vector<float> shifted = row;
-  for (float& logit : shifted) logit += 64;   // exact in float for these values
+  for (float& logit : shifted) logit += 64;  // exact in float for these values
   EXPECT_EQ(kl_divergence(row, row), 0);
-  EXPECT_NEAR(kl_divergence(row, shifted), 0, 1e-13);   // some units in the last place of the norm, 72
+  EXPECT_NEAR(kl_divergence(row, shifted), 0, 1e-13);  // some units in the last place of the norm, 72
 }
 
 TEST(Kl, SeesSmallDifferences) {
