@@ -1,0 +1,245 @@
+// Attention over one span of 256 keys. Included inside a class's namespace, after panel_body.hpp.
+// Contracts: kernels/kernels.hpp. The order of one line's operations is fixed there; what is chosen here is only which
+// lines share a loaded vector, and where K and V are converted to f32:
+//   few lines (decode):   K and V are read in their stored form, each row once, converted in registers;
+//   many lines (prefill): K tiles and V rows are converted to f32 once for all lines of the tile.
+
+inline constexpr std::size_t kDirectLines = kPanelRows;   // up to so many lines read the stored form
+inline constexpr std::size_t kKeys = format::kSpanTokens;
+
+// A tile's view of one span.
+struct Span {
+  const AttentionTile* tile;
+  const AttentionQuery* query;
+  const format::BlockLayout* layout;
+  std::size_t index, group, lines, head_dim, padded, keys, block_tokens;
+  float *q, *weights, *k_floats, *v_floats;   // scratch: scaled queries, scores then weights, K tiles, V groups
+
+  Span(const AttentionTile& t, std::uint32_t span, float* scratch)
+      : tile(&t), query(t.query), layout(&t.query->kv->layout), index(span), group(t.group()), lines(t.lines()),
+        head_dim(layout->head_dim()), padded((head_dim + kLanes - 1) / kLanes * kLanes),
+        keys(visible(t.row_end - t.row_begin - 1)), block_tokens(layout->block_tokens()), q(scratch),
+        weights(q + lines * padded), k_floats(weights + lines * kKeys), v_floats(k_floats + kKeys * padded) {}
+
+  // Keys of the span that row `row` of the tile sees.
+  KV_INLINE std::size_t visible(std::size_t row) const {
+    const std::size_t all = std::size_t{query->first_position} + tile->row_begin + row + 1;
+    const std::size_t begin = index * kKeys;
+    if (all <= begin) return 0;
+    return all - begin < kKeys ? all - begin : kKeys;
+  }
+  KV_INLINE std::size_t visible_to_line(std::size_t line) const { return visible(line / group); }
+  // The block that holds key `key` of the span.
+  KV_INLINE const std::byte* block(std::size_t key) const {
+    return query->kv->blocks.address(query->blocks[(index * kKeys + key) / block_tokens]);
+  }
+  KV_INLINE std::size_t offset(std::size_t key) const { return (index * kKeys + key) % block_tokens; }
+  KV_INLINE const std::byte* k_tile(std::size_t key) const {
+    return block(key) + layout->k_offset(query->layer, tile->kv_head, static_cast<std::uint32_t>(offset(key)));
+  }
+  KV_INLINE const std::byte* v_row(std::size_t key) const {
+    return block(key) + layout->v_offset(query->layer, tile->kv_head, static_cast<std::uint32_t>(offset(key)));
+  }
+};
+
+KV_INLINE void scale_queries(const Span& s) {
+  for (std::size_t line = 0; line < s.lines; ++line) {
+    const float* from = s.query->q + (s.tile->row_begin + line / s.group) * s.query->q_stride +
+                        (s.tile->kv_head * s.group + line % s.group) * s.head_dim;
+    float* to = s.q + line * s.padded;
+    for (std::size_t c = 0; c < s.head_dim; ++c) to[c] = from[c] * s.query->scale;
+  }
+}
+
+// Scores of lines [first, lines) against one K tile of 16 keys, starting at key `key` of the span.
+template <class T>
+KV_INLINE void score_tile(const Span& s, std::size_t first, std::size_t key, const T* k_tile) {
+  for (std::size_t line = first; line < s.lines; line += kPanelRows) {
+    const std::size_t count = s.lines - line < kPanelRows ? s.lines - line : kPanelRows;
+    panel(count, s.q + line * s.padded, s.padded, PanelB<T>{k_tile, format::kKeysPerTile, 0}, s.head_dim,
+          PanelC{s.weights + line * kKeys + key, kKeys, kLanes, false}, 1);
+  }
+}
+
+template <class T>
+KV_INLINE void scores_direct(const Span& s) {
+  const std::size_t tile_elements = s.head_dim * format::kKeysPerTile;
+  for (std::size_t key = 0; key < s.keys;) {   // a block at a time: its tiles are neighbours
+    const std::size_t in_block = s.block_tokens - s.offset(key);
+    const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
+    const std::byte* tiles = s.k_tile(key);
+    prefetch(s.v_row(key), keys * s.head_dim * sizeof(T));
+    panel(s.lines, s.q, s.padded, PanelB<T>{reinterpret_cast<const T*>(tiles), format::kKeysPerTile, tile_elements}, s.head_dim,
+          PanelC{s.weights + key, kKeys, kLanes, false}, (keys + kLanes - 1) / kLanes);
+    key += keys;
+  }
+}
+
+// The tile's keys in f32, then all lines that see any of them.
+template <class T>
+KV_INLINE void scores_converted(const Span& s) {
+  for (std::size_t key = 0; key < s.keys; key += format::kKeysPerTile) {
+    const T* from = reinterpret_cast<const T*>(s.k_tile(key));
+    const float* tile = s.k_floats;
+    if constexpr (std::is_same_v<T, float>) tile = from;
+    else
+      for (std::size_t c = 0; c < s.head_dim; ++c) store(s.k_floats + c * kLanes, load_as(from + c * kLanes));
+    std::size_t first = 0;   // rows before it end before this tile
+    const std::size_t rows = s.lines / s.group;
+    for (std::size_t row = 0; row < rows && s.visible(row) <= key; ++row) first += s.group;
+    score_tile(s, first, key, tile);
+  }
+}
+
+// Scores to weights in place: exp(score - max) over the `keys` keys a line sees, +0 up to the last tile any line uses.
+KV_INLINE void soften(const Span& s, std::size_t keys, float* scores, float& max_to, float& sum_to) {
+  const Floats none = broadcast(-__builtin_inff());
+  const std::size_t whole = keys / kLanes * kLanes, used = (s.keys + kLanes - 1) / kLanes * kLanes;
+  Floats largest = none;
+  for (std::size_t i = 0; i < whole; i += kLanes) largest = older_max(largest, load(scores + i));
+  if (whole < keys) {   // a lane without a key keeps what it has: the older value, whatever it is
+    const Floats next = older_max(largest, load(scores + whole));
+    largest = first_lanes(keys - whole, next, largest);
+  }
+  max_to = max_lanes(largest);
+  const Floats max = broadcast(max_to);
+  Floats sum = zero();
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    const Floats p = exp_lanes(sub(load(scores + i), max));
+    store(scores + i, p);
+    sum = add(sum, p);
+  }
+  if (whole < keys) {
+    const Floats p = first_lanes(keys - whole, exp_lanes(sub(load(scores + whole), max)), zero());
+    store(scores + whole, p);
+    sum = add(sum, p);
+  }
+  for (std::size_t i = (keys + kLanes - 1) / kLanes * kLanes; i < used; i += kLanes) store(scores + i, zero());
+  sum_to = sum_lanes(sum);
+}
+
+// out[lines first .. first+count) += weights x values over keys [begin, end): one channel group of 16 at a time where the
+// values are in f32 groups.
+KV_INLINE void values_converted(const Span& s, const SpanState& state, std::size_t first, std::size_t count, std::size_t begin,
+                                std::size_t end) {
+  if (begin >= end) return;
+  const float* weights = s.weights + first * kKeys + begin;
+  const std::size_t groups = s.head_dim / kLanes;
+  const PanelB<float> b{s.v_floats + begin * kLanes, kLanes, kKeys * kLanes};
+  panel(count, weights, kKeys, b, end - begin, PanelC{state.out + first * s.head_dim, s.head_dim, kLanes, true}, groups);
+  if (s.padded == s.head_dim) return;
+  alignas(64) float tail[kPanelRows][kLanes];   // head_dim ends in half a group
+  const std::size_t c = groups * kLanes, n = s.head_dim - c;
+  for (std::size_t r = 0; r < count; ++r) store(tail[r], load_tail(state.out + (first + r) * s.head_dim + c, n));
+  panel(count, weights, kKeys, PanelB<float>{b.data + groups * b.group_stride, kLanes, 0}, end - begin, PanelC{&tail[0][0], kLanes, 0, true}, 1);
+  for (std::size_t r = 0; r < count; ++r) store_tail(state.out + (first + r) * s.head_dim + c, n, load(tail[r]));
+}
+
+template <class T>
+KV_INLINE void convert_values(const Span& s) {
+  for (std::size_t key = 0; key < s.keys; ++key) {
+    const T* from = reinterpret_cast<const T*>(s.v_row(key));
+    std::size_t c = 0;
+    for (; c + kLanes <= s.head_dim; c += kLanes) store(s.v_floats + (c / kLanes * kKeys + key) * kLanes, load_as(from + c));
+    if (c < s.head_dim) {
+      alignas(64) T half[kLanes] = {};
+      __builtin_memcpy(half, from + c, (s.head_dim - c) * sizeof(T));
+      store(s.v_floats + (c / kLanes * kKeys + key) * kLanes, load_as(half));
+    }
+  }
+}
+
+// Lines in sixes. Their rows see different last keys: the common ones together, the rest line by line, so that no line
+// ever multiplies a value it may not see.
+KV_INLINE void values_by_lines(const Span& s, const SpanState& state) {
+  for (std::size_t line = 0; line < s.lines; line += kPanelRows) {
+    const std::size_t count = s.lines - line < kPanelRows ? s.lines - line : kPanelRows;
+    const std::size_t common = s.visible_to_line(line);
+    values_converted(s, state, line, count, 0, common);
+    for (std::size_t r = 0; r < count; ++r) values_converted(s, state, line + r, 1, common, s.visible_to_line(line + r));
+  }
+}
+
+// One row, head_dim a multiple of 16: values in their stored form, a block at a time.
+template <class T>
+KV_INLINE void values_direct(const Span& s, const SpanState& state) {
+  for (std::size_t key = 0; key < s.keys;) {
+    const std::size_t in_block = s.block_tokens - s.offset(key);
+    const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
+    if (key + in_block < s.keys) prefetch(s.k_tile(key + in_block), in_block * s.head_dim * sizeof(T));
+    panel(s.lines, s.weights + key, kKeys, PanelB<T>{reinterpret_cast<const T*>(s.v_row(key)), s.head_dim, kLanes}, keys,
+          PanelC{state.out, s.head_dim, kLanes, true}, s.head_dim / kLanes);
+    key += keys;
+  }
+}
+
+template <class Fn>
+KV_INLINE void with_type(format::KvType type, Fn&& fn) {
+  if (type == format::KvType::f32) fn(static_cast<const float*>(nullptr));
+  else if (type == format::KvType::f16) fn(static_cast<const Half*>(nullptr));
+  else fn(static_cast<const Brain*>(nullptr));
+}
+
+void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState state, float* scratch) {
+  const Span s(tile, span, scratch);
+  const bool one_row = tile.row_end - tile.row_begin == 1;
+  const bool direct = one_row && s.lines <= kDirectLines && s.padded == s.head_dim;
+  scale_queries(s);
+  with_type(s.layout->format().k, [&](auto* t) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(t)>>;
+    if (direct) scores_direct<T>(s);
+    else scores_converted<T>(s);
+  });
+  for (std::size_t line = 0; line < s.lines; ++line) {
+    for (std::size_t c = 0; c < s.head_dim; ++c) state.out[line * s.head_dim + c] = 0.0f;
+    const std::size_t keys = s.visible_to_line(line);
+    if (keys != 0) {
+      soften(s, keys, s.weights + line * kKeys, state.max[line], state.sum[line]);
+    } else {
+      state.max[line] = -__builtin_inff();
+      state.sum[line] = 0.0f;
+    }
+  }
+  with_type(s.layout->format().v, [&](auto* t) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(t)>>;
+    if (direct) return values_direct<T>(s, state);
+    convert_values<T>(s);
+    values_by_lines(s, state);
+  });
+}
+
+KV_INLINE void copy_line(const float* from, float* to, std::size_t n) {
+  for (std::size_t c = 0; c < n; ++c) to[c] = from[c];
+}
+
+void attention_merge(SpanState into, SpanState next, std::size_t lines, std::size_t head_dim) {
+  for (std::size_t line = 0; line < lines; ++line) {
+    const float* from = next.out + line * head_dim;
+    float* to = into.out + line * head_dim;
+    if (next.max[line] == -__builtin_inff()) continue;
+    if (into.max[line] == -__builtin_inff()) {
+      into.max[line] = next.max[line];
+      into.sum[line] = next.sum[line];
+      copy_line(from, to, head_dim);
+      continue;
+    }
+    const float m = into.max[line] > next.max[line] ? into.max[line] : next.max[line];
+    const float a = exp_f32(into.max[line] - m), b = exp_f32(next.max[line] - m);
+    into.sum[line] = __builtin_fmaf(into.sum[line], a, next.sum[line] * b);
+    into.max[line] = m;
+    std::size_t c = 0;
+    for (; c + kLanes <= head_dim; c += kLanes)
+      store(to + c, fma(load(to + c), broadcast(a), mul(load(from + c), broadcast(b))));
+    for (; c < head_dim; ++c) to[c] = __builtin_fmaf(to[c], a, from[c] * b);
+  }
+}
+
+void attention_finish(const AttentionTile& tile, SpanState state) {
+  const AttentionQuery& query = *tile.query;
+  const std::size_t head_dim = query.kv->layout.head_dim(), group = tile.group();
+  for (std::size_t line = 0; line < tile.lines(); ++line) {
+    const float inverse = 1.0f / state.sum[line];
+    float* to = query.out + (tile.row_begin + line / group) * query.out_stride + (tile.kv_head * group + line % group) * head_dim;
+    for (std::size_t c = 0; c < head_dim; ++c) to[c] = state.out[line * head_dim + c] * inverse;
+  }
+}

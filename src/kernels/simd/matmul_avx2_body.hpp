@@ -1,0 +1,175 @@
+// Integer products without a dot-product instruction: vpmaddubsw multiplies unsigned codes by signed activations and adds
+// neighbours into 16 bits, exactly, because no sum reaches 32,767:
+//   4 bits: 15*127*2 * 8 = 30,480 (eight sums)      5 bits: 31*127*2 * 4 = 31,496 (four)
+//   6 bits: 63*127*2 * 2 = 32,004 (two)             8 bits: |code| <= 128: 128*127*2 = 32,512 (one, sign moved to the activation)
+// One vpmaddwd with ones then widens to a 32-bit sum a lane. Included inside the class's namespace.
+//
+// A row tile of R rows shares each unpacked code vector; 16 outputs (two registers) at a time, sums of a tile in L1.
+
+inline constexpr int kMatmulRows = 4;
+
+struct Codes {
+  __m256i a, b;   // outputs 0-7, 8-15: four codes of consecutive k a lane
+};
+
+KV_INLINE Codes load_codes(const std::byte* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+KV_INLINE __m256i activations(const std::int8_t* q) {
+  std::int32_t four;
+  __builtin_memcpy(&four, q, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+
+// Codes of inputs 16h + 4j .. +3 of a half-block.
+template <int BITS>
+KV_INLINE Codes codes_of(const std::byte* half, int h, int j) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  Codes c = load_codes(half + j * 64);
+  if (h == 1) c = {_mm256_srli_epi16(c.a, 4), _mm256_srli_epi16(c.b, 4)};
+  c = {_mm256_and_si256(c.a, nibble), _mm256_and_si256(c.b, nibble)};
+  if constexpr (BITS == 4) return c;
+  const int bit = BITS == 5 ? 2 * j + h : 2 * (2 * (j & 1) + h);   // where the high bits lie in their byte
+  const Codes plane = load_codes(half + 256 + (BITS == 6 ? j / 2 * 64 : 0));
+  const __m256i mask = _mm256_set1_epi8(BITS == 5 ? 0x10 : 0x30);
+  const auto raise = [&](__m256i x) {
+    return _mm256_and_si256(bit <= 4 ? _mm256_slli_epi16(x, 4 - bit) : _mm256_srli_epi16(x, bit - 4), mask);
+  };
+  return {_mm256_or_si256(c.a, raise(plane.a)), _mm256_or_si256(c.b, raise(plane.b))};
+}
+
+template <int R>
+struct Dots {
+  __m256i a[R], b[R];   // 32-bit sums, outputs 0-7 and 8-15
+};
+
+// Sums of code * q over inputs [16*h_begin, 16*h_end) of one block for R rows; rows 32 bytes apart.
+template <int BITS, int R>
+KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_begin, int h_end) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  constexpr int kSumsPerWiden = BITS == 4 ? 8 : BITS == 5 ? 4 : 2;
+  Dots<R> total;
+  __m256i sa[R], sb[R];
+  int pending = 0;
+  bool first = true;
+#pragma GCC unroll 2
+  for (int h = h_begin; h < h_end; ++h) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const Codes c = codes_of<BITS>(half, h, j);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const __m256i y = activations(q + r * kBlockInputs + 16 * h + 4 * j);
+        const __m256i pa = _mm256_maddubs_epi16(c.a, y), pb = _mm256_maddubs_epi16(c.b, y);
+        sa[r] = pending == 0 ? pa : _mm256_add_epi16(sa[r], pa);
+        sb[r] = pending == 0 ? pb : _mm256_add_epi16(sb[r], pb);
+      }
+      if (++pending == kSumsPerWiden) {
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          const __m256i wa = _mm256_madd_epi16(sa[r], ones), wb = _mm256_madd_epi16(sb[r], ones);
+          total.a[r] = first ? wa : _mm256_add_epi32(total.a[r], wa);
+          total.b[r] = first ? wb : _mm256_add_epi32(total.b[r], wb);
+        }
+        first = false;
+        pending = 0;
+      }
+    }
+  }
+  if (pending != 0) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i wa = _mm256_madd_epi16(sa[r], ones), wb = _mm256_madd_epi16(sb[r], ones);
+      total.a[r] = first ? wa : _mm256_add_epi32(total.a[r], wa);
+      total.b[r] = first ? wb : _mm256_add_epi32(total.b[r], wb);
+    }
+  }
+  return total;
+}
+
+// 8-bit codes, centred: sums of (code - 128) * q.
+template <int R>
+KV_INLINE Dots<R> centred_dots8(const std::byte* half, const std::int8_t* q) {
+  const __m256i ones = _mm256_set1_epi16(1), centre = _mm256_set1_epi8(static_cast<char>(0x80));
+  Dots<R> total;
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j) {
+    const Codes c = load_codes(half + j * 64);
+    const __m256i wa = _mm256_xor_si256(c.a, centre), wb = _mm256_xor_si256(c.b, centre);
+    const __m256i ma = _mm256_abs_epi8(wa), mb = _mm256_abs_epi8(wb);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i y = activations(q + r * kBlockInputs + 4 * j);
+      const __m256i pa = _mm256_madd_epi16(_mm256_maddubs_epi16(ma, _mm256_sign_epi8(y, wa)), ones);
+      const __m256i pb = _mm256_madd_epi16(_mm256_maddubs_epi16(mb, _mm256_sign_epi8(y, wb)), ones);
+      total.a[r] = j == 0 ? pa : _mm256_add_epi32(total.a[r], pa);
+      total.b[r] = j == 0 ? pb : _mm256_add_epi32(total.b[r], pb);
+    }
+  }
+  return total;
+}
+
+KV_INLINE Floats centred_floats(__m256i a, __m256i b, std::int32_t sum, int zero_shift) {
+  if (zero_shift != 0) {
+    const __m256i centre = _mm256_slli_epi32(_mm256_set1_epi32(sum), zero_shift);
+    a = _mm256_sub_epi32(a, centre);
+    b = _mm256_sub_epi32(b, centre);
+  }
+  return {_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b)};
+}
+
+// One half-block for R rows: sums[r] gets this block's share.
+template <WeightForm FORM, int R>
+KV_INLINE void half_block(const std::byte* half, const ActivationPanels& a, std::size_t at, float (*sums)[kTileOutputs]) {
+  constexpr FormTraits t = traits(FORM);
+  constexpr int shift = t.zero == 8 ? 3 : t.zero == 16 ? 4 : t.zero == 32 ? 5 : 0;   // 8 bits are centred already
+  const std::int8_t* q = a.q + at * kBlockInputs;
+  const std::byte* scales = half + t.code_bytes;
+  if constexpr (t.scales == ScaleKind::s2) {
+    const Dots<R> low = dots_of<t.bits, R>(half, q, 0, 1), high = dots_of<t.bits, R>(half, q, 1, 2);
+    const Floats s0 = load(reinterpret_cast<const float*>(scales)), s1 = load(reinterpret_cast<const float*>(scales) + kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      std::int32_t sum_low = 0;
+      for (int i = 0; i < 16; ++i) sum_low += q[r * static_cast<int>(kBlockInputs) + i];
+      const Floats d = broadcast(a.d[at + r]);
+      Floats f = load(sums[r]);
+      f = fma(centred_floats(low.a[r], low.b[r], sum_low, shift), mul(s0, d), f);
+      f = fma(centred_floats(high.a[r], high.b[r], a.sum[at + r] - sum_low, shift), mul(s1, d), f);
+      store(sums[r], f);
+    }
+  } else {
+    Dots<R> dots;
+    if constexpr (t.bits == 8) dots = centred_dots8<R>(half, q);
+    else dots = dots_of<t.bits, R>(half, q, 0, 2);
+    constexpr bool small = t.scales == ScaleKind::d || t.scales == ScaleKind::dm;
+    const auto* f16 = reinterpret_cast<const std::uint16_t*>(scales);
+    const auto* f32 = reinterpret_cast<const float*>(scales);
+    const Floats s = small ? load_f16(f16) : load(f32);
+    constexpr bool offset = t.scales == ScaleKind::dm || t.scales == ScaleKind::sm;
+    Floats m = zero();
+    if constexpr (offset) m = small ? load_f16(f16 + kLanes) : load(f32 + kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      Floats f = fma(centred_floats(dots.a[r], dots.b[r], a.sum[at + r], shift), mul(s, broadcast(a.d[at + r])), load(sums[r]));
+      if constexpr (offset) f = fma(m, broadcast(a.ds[at + r]), f);
+      store(sums[r], f);
+    }
+  }
+}
+
+template <WeightForm FORM, int R>
+KV_NOINLINE void tile_rows(const PackedMatrix& w, const ActivationPanels& a, std::size_t tile, std::size_t row, bool cold, MatmulOutput out) {
+  constexpr std::size_t kHalf = traits(FORM).half_bytes();
+  alignas(64) float sums[2][R][kTileOutputs] = {};
+  const std::byte* p = w.tile(tile);
+  for (std::size_t block = 0; block < w.k / kBlockInputs; ++block, p += 2 * kHalf) {
+    const std::size_t at = a.block_index(row, block);
+    if (cold) prefetch(p + kPrefetchBytes, 2 * kHalf);
+    half_block<FORM, R>(p, a, at, sums[0]);
+    half_block<FORM, R>(p + kHalf, a, at, sums[1]);
+  }
+  for (int r = 0; r < R; ++r)
+    for (std::size_t half = 0; half < 2; ++half)
+      put(load(sums[half][r]), out, row + static_cast<std::size_t>(r), tile * kTileOutputs + half * kHalfOutputs, w.n);
+}

@@ -1,0 +1,150 @@
+// The f32 micro-kernel and the products built on it. Included inside a class's namespace, after rows_body.hpp.
+//
+// fma_panel: C[r][g*16 .. +15] = (accumulate ? C : +0) + sum over k in order of A[r][k] * B[k][g*16 .. +15], one fused
+// multiply-add each: R rows share each loaded vector of B, G vectors of B share each broadcast of A. Attention scores
+// (B = keys), attention output (B = values) and f32 weight products (B = weights) are all this one loop, so a row's chain
+// of operations never depends on which rows stand beside it.
+
+KV_INLINE Floats load_as(const float* p) { return load(p); }
+struct Half { std::uint16_t bits; };
+struct Brain { std::uint16_t bits; };
+KV_INLINE Floats load_as(const Half* p) { return load_f16(&p->bits); }
+KV_INLINE Floats load_as(const Brain* p) { return load_bf16(&p->bits); }
+
+template <class T>
+struct PanelB {
+  const T* data;
+  std::size_t k_stride;       // elements from one k to the next
+  std::size_t group_stride;   // elements from one group of 16 to the next
+};
+struct PanelC {
+  float* data;
+  std::size_t row_stride;
+  std::size_t group_stride;
+  bool accumulate;
+};
+
+template <int R, int G, class T>
+KV_NOINLINE void fma_panel(const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c) {
+  Floats sum[R][G];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) sum[r][g] = c.accumulate ? load(c.data + r * c.row_stride + g * c.group_stride) : zero();
+  for (std::size_t i = 0; i < k; ++i) {
+    Floats v[G];
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) v[g] = load_as(b.data + i * b.k_stride + g * b.group_stride);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Floats x = broadcast(a[r * a_stride + i]);
+#pragma GCC unroll 8
+      for (int g = 0; g < G; ++g) sum[r][g] = fma(x, v[g], sum[r][g]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) store(c.data + r * c.row_stride + g * c.group_stride, sum[r][g]);
+}
+
+// R rows and `groups` groups, as many groups at a time as the registers hold.
+template <int R, class T>
+KV_INLINE void panel_groups(const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c, std::size_t groups) {
+  constexpr int G = panel_group_count(R);
+  std::size_t g = 0;
+  const auto at = [&](std::size_t group) { return PanelB<T>{b.data + group * b.group_stride, b.k_stride, b.group_stride}; };
+  const auto to = [&](std::size_t group) { return PanelC{c.data + group * c.group_stride, c.row_stride, c.group_stride, c.accumulate}; };
+  for (; g + G <= groups; g += G) fma_panel<R, G>(a, a_stride, at(g), k, to(g));
+  if constexpr (G > 1)
+    for (; g < groups; ++g) fma_panel<R, 1>(a, a_stride, at(g), k, to(g));
+}
+
+// At most kPanelRows rows.
+template <class T>
+KV_INLINE void panel(std::size_t rows, const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c, std::size_t groups) {
+  switch (rows) {
+    case 1: return panel_groups<1>(a, a_stride, b, k, c, groups);
+    case 2: return panel_groups<2>(a, a_stride, b, k, c, groups);
+    case 3: return panel_groups<3>(a, a_stride, b, k, c, groups);
+    case 4: return panel_groups<4>(a, a_stride, b, k, c, groups);
+    case 5: return panel_groups<5>(a, a_stride, b, k, c, groups);
+    default: return panel_groups<6>(a, a_stride, b, k, c, groups);
+  }
+}
+inline constexpr std::size_t kPanelRows = 6;
+
+// One tile's dequantized weights as [2 halves][k][16].
+KV_INLINE void unpack_float_tile(WeightForm form, const std::byte* tile, std::size_t k, float* to) {
+  const std::size_t element = traits(form).element_bytes;
+  for (std::size_t i = 0; i < k; ++i) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const std::byte* from = tile + (i * kTileOutputs + half * kHalfOutputs) * element;
+      Floats x;
+      if (form == WeightForm::f32) x = load(reinterpret_cast<const float*>(from));
+      else if (form == WeightForm::f16) x = load_f16(reinterpret_cast<const std::uint16_t*>(from));
+      else x = load_bf16(reinterpret_cast<const std::uint16_t*>(from));
+      store(to + (half * k + i) * kLanes, x);
+    }
+  }
+}
+
+// Code of input `i` (0..31) of a half-block, minus zero, as floats of 16 outputs.
+KV_INLINE Floats half_block_codes(const FormTraits& t, const std::byte* codes, int i) {
+  if (t.bits == 8) return code_floats(codes + i / 4 * 64, 8 * (i % 4), 255, t.zero);
+  const int h = i / 16, j = i % 16 / 4, byte = 8 * (i % 4);
+  const std::byte* low = codes + j * 64;
+  if (t.bits == 4) return code_floats(low, byte + 4 * h, 15, t.zero);
+  if (t.bits == 5) return code_floats(low, byte + 4 * h, codes + 256, byte + 2 * j + h, 1, t.zero);
+  return code_floats(low, byte + 4 * h, codes + 256 + j / 2 * 64, byte + 2 * (2 * (j & 1) + h), 3, t.zero);
+}
+
+KV_INLINE void unpack_half_block(const FormTraits& t, const std::byte* half, float* to) {
+  const std::byte* scales = half + t.code_bytes;
+  const auto* f16 = reinterpret_cast<const std::uint16_t*>(scales);
+  const auto* f32 = reinterpret_cast<const float*>(scales);
+  const bool small = t.scales == ScaleKind::d || t.scales == ScaleKind::dm;
+  const bool offset = t.scales == ScaleKind::dm || t.scales == ScaleKind::sm;
+  const Floats s0 = small ? load_f16(f16) : load(f32);
+  const Floats second = small ? (offset ? load_f16(f16 + 16) : zero()) : load(f32 + 16);
+  for (int i = 0; i < static_cast<int>(kBlockInputs); ++i) {
+    const Floats code = half_block_codes(t, half, i);
+    const Floats scale = t.scales == ScaleKind::s2 && i >= 16 ? second : s0;
+    Floats value = mul(scale, code);
+    if (offset) value = add(value, second);
+    store(to + i * kLanes, value);
+  }
+}
+
+KV_INLINE void unpack_tile(const PackedMatrix& w, std::size_t index, float* to) {
+  const FormTraits t = traits(w.form);
+  const std::byte* tile = w.tile(index);
+  if (t.bits == 0) return unpack_float_tile(w.form, tile, w.k, to);
+  for (std::size_t block = 0; block < w.k / kBlockInputs; ++block)
+    for (std::size_t half = 0; half < 2; ++half)
+      unpack_half_block(t, tile + (block * 2 + half) * t.half_bytes(), to + (half * w.k + block * kBlockInputs) * kLanes);
+}
+
+// The finished sums of one row and up to 16 outputs to their place.
+KV_INLINE void put(Floats sum, MatmulOutput out, std::size_t row, std::size_t column, std::size_t n) {
+  float* to = out.data + row * out.stride + column;
+  if (column + kLanes <= n) return store(to, out.add ? add(load(to), sum) : sum);
+  if (column >= n) return;
+  store_tail(to, n - column, out.add ? add(load_tail(to, n - column), sum) : sum);
+}
+
+void matmul_f32(const PackedMatrix& w, const float* x, std::size_t x_stride, std::size_t rows, std::size_t tile_begin,
+                std::size_t tile_end, float* scratch, MatmulOutput out) {
+  alignas(64) float sums[kPanelRows][kTileOutputs];
+  for (std::size_t tile = tile_begin; tile < tile_end; ++tile) {
+    unpack_tile(w, tile, scratch);
+    for (std::size_t row = 0; row < rows; row += kPanelRows) {
+      const std::size_t count = rows - row < kPanelRows ? rows - row : kPanelRows;
+      panel(count, x + row * x_stride, x_stride, PanelB<float>{scratch, kLanes, w.k * kLanes}, w.k,
+            PanelC{&sums[0][0], kTileOutputs, kLanes, false}, 2);
+      for (std::size_t r = 0; r < count; ++r)
+        for (std::size_t half = 0; half < 2; ++half)
+          put(load(&sums[r][half * kLanes]), out, row + r, tile * kTileOutputs + half * kLanes, w.n);
+    }
+  }
+}
