@@ -5,17 +5,10 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/prng.hpp"
 
 namespace kvasir::cache {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): the permutation of a seed is the same on every machine.
-std::uint64_t next_random(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 constexpr std::uint32_t kMaxBlocks = static_cast<std::uint32_t>(std::numeric_limits<BlockId>::max());
 
@@ -29,9 +22,9 @@ BlockPool::BlockPool(std::uint32_t blocks, std::optional<std::uint64_t> allocati
   block_of_rank_.resize(blocks);
   rank_of_block_.resize(blocks);
   std::iota(block_of_rank_.begin(), block_of_rank_.end(), 0u);
-  std::uint64_t state = *allocation_order;
-  for (std::uint32_t i = blocks - 1; i > 0; --i)  // Fisher-Yates; the bias of % is of no matter here
-    std::swap(block_of_rank_[i], block_of_rank_[next_random(state) % (std::uint64_t{i} + 1)]);
+  PhiloxSequence random(*allocation_order);
+  for (std::uint32_t i = blocks - 1; i > 0; --i)  // Fisher-Yates
+    std::swap(block_of_rank_[i], block_of_rank_[random.below(i + 1)]);
   for (std::uint32_t r = 0; r < blocks; ++r) rank_of_block_[block_of_rank_[r]] = r;
 }
 

@@ -1,6 +1,6 @@
-// The memory of the KV store: address space reserved once, populated from the bottom up before it is needed.
+// The memory of the KV store: address space reserved once, populated before it is needed.
 // Thread rule: one owner; the bytes are shared with kernels by the owner's rule.
-// Invariant: everything below populated() is resident; content is kept.
+// Invariant: what was populated is resident and keeps its content; the rest costs nothing.
 #pragma once
 
 #include <cstddef>

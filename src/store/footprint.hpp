@@ -32,13 +32,13 @@ struct StorePlan {
   std::uint64_t max_rows() const;
 };
 
-// Cuts `capacity_bytes` for a geometry. Groups share in proportion to what a token costs in each, so all run out at the
-// same length. minimum_rows: a sequence of that many rows must fit.
+// Cuts `capacity_bytes` for a geometry: whole pages only. Each superpage goes to the group that would run out first, so
+// one sequence's bound is the longest possible. minimum_rows: a sequence of that many rows must fit.
 // Errors: does_not_fit with both numbers, bad_input from the geometry.
 Result<StorePlan> plan_store(const format::KvGeometry& geometry, std::uint64_t capacity_bytes,
                              std::uint64_t minimum_rows = 1);
 
-// The least capacity whose plan holds `rows` rows of one sequence. Errors: does_not_fit if it overflows.
+// The least capacity, in whole pages, whose plan holds one sequence of `rows` rows (of one row for 0). Errors: bad_input if it overflows.
 Result<std::uint64_t> capacity_for_rows(const format::KvGeometry& geometry, std::uint64_t rows);
 
 }  // namespace kvasir::store

@@ -53,7 +53,9 @@ class KvStore {
 
  private:
   KvStore(StorePlan plan, Arena arena, bool poison);
+  Status populate_all();
   std::byte* address(std::uint32_t group, BlockId block) const;
+  std::byte* populated_address(std::uint32_t group, BlockId block) const;
 
   StorePlan plan_;
   Arena arena_;
