@@ -8,7 +8,7 @@ kvasir_layer(format    MAY_INCLUDE base                             THIRD_PARTY 
 kvasir_layer(artifact  MAY_INCLUDE base platform format             THIRD_PARTY fmt nlohmann)
 kvasir_layer(cache     MAY_INCLUDE base format                      THIRD_PARTY fmt)
 kvasir_layer(store     MAY_INCLUDE base platform format             THIRD_PARTY fmt)
-kvasir_layer(kernels   MAY_INCLUDE base platform format)
+kvasir_layer(kernels   MAY_INCLUDE base platform format             THIRD_PARTY simde)   # in tests' builds alone
 kvasir_layer(ffi       MAY_INCLUDE base                             THIRD_PARTY fmt)
 kvasir_layer(text      MAY_INCLUDE base ffi artifact                THIRD_PARTY fmt nlohmann)
 kvasir_layer(model     MAY_INCLUDE base platform format artifact kernels  THIRD_PARTY fmt)

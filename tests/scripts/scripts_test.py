@@ -122,6 +122,10 @@ class Tidy(Tree):
         self.write("src/base/b.hpp", "int x;\n")
         self.finds("tidy", "no #pragma once")
 
+    def test_part_of_other_files_says_so(self):
+        self.write("src/base/b.hpp", "// Lanes.\n// Included inside a namespace, after a.hpp.\nint x;\n")
+        self.passes("tidy")
+
     def test_leftovers(self):
         self.write("src/base/b.cpp", "// TO" + "DO: later\n")
         self.write("scripts/x.py", "p = '/ho" + "me/me/x'\n")

@@ -1,0 +1,32 @@
+// A subcommand: how it appears on the command line, and what it does. One file each; the list is in command_line.cpp.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/console.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace kvasir::cli {
+
+struct Command {
+  CLI::App* app = nullptr;               // owned by the root
+  std::string* model = nullptr;          // its MODEL argument, if it has one (cli/model_argument.hpp)
+  std::function<int(Console&)> run;      // after parsing; returns the exit code and reports its own errors
+};
+
+Command add_inspect(CLI::App& root);
+Command add_tokenize(CLI::App& root);
+Command add_run(CLI::App& root);
+Command add_perplexity(CLI::App& root);
+Command add_bench(CLI::App& root);
+
+// Declares the required MODEL argument.
+void add_model_argument(CLI::App& command, std::string& model);
+
+}  // namespace kvasir::cli

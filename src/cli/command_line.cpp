@@ -1,0 +1,143 @@
+#include "cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <ostream>
+
+#include "cli/command.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/model_argument.hpp"
+#include "cli/suggestion.hpp"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr const char* kDescription = "Kvasir runs language models out of a paged KV cache: exact, checked, fast on CPUs.";
+constexpr const char* kFooter =
+    "Results go to stdout, everything else to stderr. `kvasir COMMAND --help` explains a command.\n"
+    "KVASIR_ISA=avx512|avx2|scalar forces an instruction class; answers do not depend on it.\n"
+    "Exit codes: 0 ok, 1 failure at run time, 2 usage, 3 gate failed or plan does not fit, 4 bad input, 130/143 on signals.";
+
+Error usage(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
+
+class CommandLine {
+ public:
+  CommandLine() : root_(kDescription, "kvasir") {
+    root_.footer(kFooter);
+    root_.set_version_flag("--version", std::string("kvasir ") + KVASIR_VERSION, "Print the version and exit");
+    root_.get_formatter()->column_width(36);
+    commands_ = {add_inspect(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_)};
+  }
+
+  int run(std::vector<std::string> arguments, Console& console) {
+    if (arguments.empty()) {
+      console.err << root_.help();
+      return kExitUsage;
+    }
+    const Command* command = find(arguments[0]);
+    if (command == nullptr && !arguments[0].starts_with("-")) {
+      return report_error(console, unknown_command(arguments[0]));
+    }
+    if (const int code = parse(arguments, command, console); code != kParsed) return code;
+    if (command == nullptr) return report_error(console, usage("a command is missing; valid: " + names()));
+    if (command->model != nullptr && has_options(*command->model)) {
+      Result<std::vector<std::string>> words = split_words(*command->model);
+      if (!words.ok()) return report_error(console, words.error());
+      const auto at = std::find(arguments.begin() + 1, arguments.end(), *command->model);
+      if (at != arguments.end()) {
+        const auto after = arguments.erase(at);
+        arguments.insert(after, words->begin(), words->end());
+        if (const int code = parse(arguments, command, console); code != kParsed) return code;
+      }
+    }
+    return command->run(console);
+  }
+
+ private:
+  static constexpr int kParsed = -1;
+
+  const Command* find(const std::string& name) const {
+    for (const Command& command : commands_) {
+      if (command.app->get_name() == name) return &command;
+    }
+    return nullptr;
+  }
+
+  std::string names() const {
+    std::vector<std::string> all;
+    for (const Command& command : commands_) all.push_back(command.app->get_name());
+    return fmt::format("{}", fmt::join(all, ", "));
+  }
+
+  Error unknown_command(const std::string& name) const {
+    std::vector<std::string> all;
+    for (const Command& command : commands_) all.push_back(command.app->get_name());
+    return usage(fmt::format("unknown command '{}'; did you mean '{}'? (valid: {})", name, nearest(name, all), names()));
+  }
+
+  // kParsed, or the exit code if help was shown or the arguments were wrong.
+  int parse(const std::vector<std::string>& arguments, const Command* command, Console& console) {
+    const CLI::App& app = command != nullptr ? *command->app : root_;
+    try {
+      std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());   // as CLI11 wants them
+      root_.parse(std::move(reversed));
+    } catch (const CLI::CallForHelp&) {
+      console.out << app.help("", CLI::AppFormatMode::Normal);
+      return kExitOk;
+    } catch (const CLI::CallForVersion& version) {
+      console.out << version.what() << '\n';
+      return kExitOk;
+    } catch (const CLI::ParseError& error) {
+      return report_error(console, explain(app, error));
+    }
+    return kParsed;
+  }
+
+  // What is wrong, most telling first: an unknown option explains a missing argument better than the other way round.
+  static Error explain(const CLI::App& app, const CLI::ParseError& error) {
+    const std::vector<std::string> extra = app.remaining();
+    const auto option = std::find_if(extra.begin(), extra.end(), [](const std::string& word) { return word.starts_with("-"); });
+    const std::string hint = fmt::format(" (see `kvasir {}--help`)", app.get_parent() != nullptr ? app.get_name() + " " : "");
+    if (option != extra.end()) {
+      const std::string name = option->substr(0, option->find('='));
+      return usage(fmt::format("unknown option '{}'; did you mean '{}'?{}", name, nearest(name, option_names(app)), hint));
+    }
+    if (!extra.empty()) return usage(fmt::format("unexpected argument '{}'{}", extra[0], hint));
+    return usage(error.what() + hint);
+  }
+
+  static std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> all;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) all.push_back("--" + name);
+    }
+    return all;
+  }
+
+  CLI::App root_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace
+
+void add_model_argument(CLI::App& command, std::string& model) {
+  command.add_option("MODEL", model, "A GGUF file; options may follow in the same argument: \"x.gguf --block-size 64\"")
+      ->required()->type_name("");
+}
+
+int run_command_line(const std::vector<std::string>& arguments, Console& console) {
+  try {
+    return CommandLine().run(arguments, console);
+  } catch (const std::bad_alloc&) {
+    return report_error(console, Error{ErrorCode::exhausted, "out of memory"});
+  } catch (const std::exception& error) {   // a foreign library's, or a bug: never an abort without a word
+    return report_error(console, Error{ErrorCode::internal, fmt::format("unexpected failure: {}", error.what())});
+  }
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,16 @@
+// The command line: parses it, explains what is wrong with it, and runs the subcommand.
+// Thread rule: one call at a time (std::locale and terminal are the process's).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/console.hpp"
+
+namespace kvasir::cli {
+
+// `arguments` without the program's name. Returns the exit code (cli/exit_code.hpp). Unknown commands and options are
+// errors that name the nearest valid one; options given twice are errors unless they are lists.
+int run_command_line(const std::vector<std::string>& arguments, Console& console);
+
+}  // namespace kvasir::cli

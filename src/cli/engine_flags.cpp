@@ -1,0 +1,64 @@
+#include "cli/engine_flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+
+#include "cli/option_values.hpp"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxTokens = 1u << 24;   // of a step or a sequence; far above any model's context
+constexpr const char* kGroup = "Engine";
+
+}  // namespace
+
+engine::PoolConfig EngineFlags::pool_config() const {
+  engine::PoolConfig config;
+  config.threads = threads;
+  if (max_num_batched_tokens) config.max_batched_tokens = *max_num_batched_tokens;
+  if (max_num_seqs) config.max_sequences = *max_num_seqs;
+  if (max_model_len) config.max_model_len = *max_model_len;
+  if (block_size) config.block_tokens = *block_size;
+  if (kv_cache_memory) config.kv_cache_bytes = *kv_cache_memory;
+  const std::optional<format::KvType> type = format::parse_kv_type(kv_cache_dtype);
+  KV_CHECK(type.has_value(), "--kv-cache-dtype was checked when it was parsed");
+  config.kv_format = {*type, *type};
+  return config;
+}
+
+Result<model::ModelOptions> EngineFlags::model_options() const {
+  model::ModelOptions options;
+  options.compute = compute == "f32" ? model::Compute::f32 : model::Compute::int8;
+  KV_ASSIGN(options.isa, platform::choose_isa(std::getenv("KVASIR_ISA")));
+  options.threads = threads;
+  return options;
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
+  command.add_option("--threads", flags.threads, "Threads of the engine (default: this machine's processors)")
+      ->check(whole_number(1, kMaxThreads))->type_name("N")->group(kGroup);
+  command.add_option("--max-num-batched-tokens", flags.max_num_batched_tokens, "Tokens of one step, prompts and answers together (default 512)")
+      ->check(whole_number(1, kMaxTokens))->type_name("N")->group(kGroup);
+  command.add_option("--max-num-seqs", flags.max_num_seqs, "Sequences that run at once (default 32)")
+      ->check(whole_number(1, 65'536))->type_name("N")->group(kGroup);
+  command.add_option("--max-model-len", flags.max_model_len, "Tokens of one sequence, prompt and answer (default: the model's context)")
+      ->check(whole_number(1, kMaxTokens))->type_name("N")->group(kGroup);
+  command.add_option("--block-size", flags.block_size, "Tokens of one cache block: 16, 32, 64, 128 or 256 (default 32)")
+      ->check(one_of({"16", "32", "64", "128", "256"}))->type_name("N")->group(kGroup);
+  command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "How K and V are stored: f32, f16 or bf16 (default f16)")
+      ->check(one_of({"f32", "f16", "bf16"}))->type_name("TYPE")->group(kGroup);
+  command.add_option("--kv-cache-memory", flags.kv_cache_memory, "Memory of the KV cache, as 512MiB or 2G (default: one longest sequence)")
+      ->transform(byte_size())->type_name("SIZE")->group(kGroup);
+  command.add_option("--compute", flags.compute, "Activations: int8 (fast) or f32 (never quantized, the quality baseline; default int8)")
+      ->check(one_of({"int8", "f32"}))->type_name("KIND")->group(kGroup);
+  command.add_option("--seed", flags.seed, "Seed of every random choice (default 0)")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))->type_name("N")->group(kGroup);
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,42 @@
+// The options of every command that runs the engine: one struct, one place that declares, checks and explains them.
+// Thread rule: a value; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "engine/pool_config.hpp"
+#include "model/model.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace kvasir::cli {
+
+// Unset ones take the engine's default, which is in the help text.
+struct EngineFlags {
+  std::uint32_t threads = 0;                        // set to the machine's processors by add_engine_flags
+  std::optional<std::uint32_t> max_num_batched_tokens;
+  std::optional<std::uint32_t> max_num_seqs;
+  std::optional<std::uint32_t> max_model_len;       // tokens of one sequence, prompt and answer
+  std::optional<std::uint32_t> block_size;          // tokens
+  std::string kv_cache_dtype = "f16";
+  std::optional<std::uint64_t> kv_cache_memory;     // bytes
+  std::string compute = "int8";
+  std::uint64_t seed = 0;
+
+  // The flags as the engine takes them. `threads` etc. were checked when parsed.
+  engine::PoolConfig pool_config() const;
+
+  // The flags as the model takes them. Errors: usage if the environment's KVASIR_ISA names a class that does not exist or
+  // that this machine lacks.
+  Result<model::ModelOptions> model_options() const;
+};
+
+// Adds the options to a command. `flags` must outlive parsing.
+void add_engine_flags(CLI::App& command, EngineFlags& flags);
+
+}  // namespace kvasir::cli

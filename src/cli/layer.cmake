@@ -1,0 +1,1 @@
+target_compile_definitions(kvasir_cli PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")

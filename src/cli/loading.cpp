@@ -1,0 +1,64 @@
+#include "cli/loading.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "platform/memory.hpp"
+
+namespace kvasir::cli {
+namespace {
+
+// What is wrong with a path before anything is read from it.
+Status check_file(const std::string& path, const char* what) {
+  std::error_code failure;
+  const std::filesystem::file_status status = std::filesystem::status(path, failure);
+  if (!std::filesystem::exists(status)) {
+    return Error{ErrorCode::bad_input, fmt::format("{} '{}' does not exist", what, path)};
+  }
+  if (std::filesystem::is_directory(status)) {
+    return Error{ErrorCode::bad_input, fmt::format("{} '{}' is a directory; a file is needed", what, path)};
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<artifact::GgufFile> open_model_file(const std::string& path) {
+  KV_TRY(check_file(path, "model file"));
+  return artifact::GgufFile::open(path);
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  KV_TRY(check_file(path, "file"));
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || !text) return Error{ErrorCode::io, fmt::format("cannot read '{}'", path)};
+  return std::move(text).str();
+}
+
+Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags) {
+  const auto begin = std::chrono::steady_clock::now();
+  KV_ASSIGN(const model::ModelOptions options, flags.model_options());
+  LoadedModel loaded;
+  {
+    KV_ASSIGN(artifact::GgufFile file, open_model_file(path));
+    KV_ASSIGN(text::Tokenizer tokenizer, text::Tokenizer::from_gguf(file));
+    loaded.tokenizer = std::make_shared<const text::Tokenizer>(std::move(tokenizer));
+    if (file.find("tokenizer.chat_template") != nullptr) {
+      KV_ASSIGN(loaded.chat_template, text::ChatTemplate::from_gguf(file));
+    }
+  }
+  // The file is closed in between, so that its mapped pages are not counted as the program's own.
+  KV_ASSIGN(loaded.runtime_bytes, platform::process_resident_bytes());
+  KV_ASSIGN(artifact::GgufFile file, open_model_file(path));
+  KV_ASSIGN(loaded.model, model::Model::load(file, options));
+  loaded.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return loaded;
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,38 @@
+// From a path to what a command works with. Each step's errors say what is wrong with the path before what is wrong with
+// the file.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "artifact/gguf.hpp"
+#include "base/result.hpp"
+#include "cli/engine_flags.hpp"
+#include "model/model.hpp"
+#include "text/chat_template.hpp"
+#include "text/tokenizer.hpp"
+
+namespace kvasir::cli {
+
+// Errors: bad_input if the path is missing or a directory; GgufFile::open's.
+Result<artifact::GgufFile> open_model_file(const std::string& path);
+
+// A whole file, byte for byte. Errors: bad_input if it is missing or a directory; io.
+Result<std::string> read_text_file(const std::string& path);
+
+struct LoadedModel {
+  std::shared_ptr<const model::Model> model;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplate> chat_template;   // none: a base model
+  double load_s = 0;                 // tokenizer and weights
+  std::uint64_t runtime_bytes = 0;   // measured: resident before the weights: program, libraries, tokenizer
+};
+
+// Tokenizer first, then weights. Errors: of KVASIR_ISA, of the file, of Tokenizer::from_gguf, ChatTemplate::from_gguf and
+// Model::load.
+Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags);
+
+}  // namespace kvasir::cli

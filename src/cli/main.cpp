@@ -1,0 +1,13 @@
+// The program: standard streams in, exit code out.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "platform/terminal.hpp"
+
+int main(int argc, char** argv) {
+  kvasir::cli::Console console{std::cin, std::cout, std::cerr, kvasir::platform::is_terminal(0), kvasir::platform::is_terminal(1),
+                               kvasir::platform::is_terminal(2)};
+  return kvasir::cli::run_command_line(std::vector<std::string>(argv + 1, argv + argc), console);
+}

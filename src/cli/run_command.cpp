@@ -1,0 +1,128 @@
+// kvasir run: one answer to a prompt, or a chat on a terminal.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <istream>
+#include <iterator>
+#include <memory>
+#include <ostream>
+
+#include "cli/chat.hpp"
+#include "cli/command.hpp"
+#include "cli/effective.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/generation.hpp"
+#include "cli/loading.hpp"
+#include "cli/run_flags.hpp"
+#include "platform/memory.hpp"
+#include "report/json.hpp"
+
+namespace kvasir::cli {
+namespace {
+
+using report::Json;
+
+Json logprobs_json(const Answer& answer, bool asked) {
+  if (!asked) return nullptr;
+  Json list = Json::array();
+  for (const AnswerLogprob& entry : answer.logprobs) {
+    Json top = Json::array();
+    for (const engine::TokenLogprob& other : entry.top) top.push_back({{"token_id", other.token}, {"logprob", other.logprob}});
+    list.push_back({{"token_id", entry.token.token}, {"logprob", entry.token.logprob}, {"top", std::move(top)}});
+  }
+  return list;
+}
+
+std::uint64_t resident_now() {
+  const Result<std::uint64_t> bytes = platform::process_resident_bytes();
+  return bytes.ok() ? *bytes : 0;
+}
+
+Json answer_json(const Answer& answer, const RunFlags& flags, const LoadedModel& loaded, const engine::Engine& engine) {
+  Json json;
+  json["text"] = answer.text;
+  json["token_ids"] = answer.token_ids;
+  json["logprobs"] = logprobs_json(answer, flags.sampling.logprobs >= 0);
+  json["finish_reason"] = answer.finish_reason;
+  json["usage"] = {{"prompt_tokens", answer.prompt_tokens},
+                   {"completion_tokens", answer.token_ids.size()},
+                   {"total_tokens", answer.prompt_tokens + answer.token_ids.size()}};
+  json["timings"] = {{"load_s", loaded.load_s},        {"ttft_s", answer.ttft_s},
+                     {"decode_s", answer.decode_s},    {"total_s", answer.total_s},
+                     {"prefill_tok_s", answer.prefill_per_s()}, {"decode_tok_s", answer.decode_per_s()}};
+  json["memory"] = memory_json(engine.memory(), loaded.runtime_bytes, resident_now());
+  json["memory"]["kv_bytes"] = answer.kv_bytes;
+  json["effective"] = effective_json(engine.effective());
+  return json;
+}
+
+// The prompt as ids: through the chat template, or as it is. Errors: bad_input for an empty prompt and for invalid UTF-8;
+// unsupported for a model without a chat template, unless --no-chat-template.
+Result<std::vector<TokenId>> encode_prompt(const std::string& prompt, const RunFlags& flags, const LoadedModel& loaded) {
+  if (prompt.empty()) return Error{ErrorCode::bad_input, "the prompt is empty; give some text with --prompt or on stdin"};
+  if (flags.no_chat_template) return loaded.tokenizer->encode(prompt);
+  std::vector<text::ChatMessage> messages;
+  if (!flags.system.empty()) messages.push_back({"system", flags.system});
+  messages.push_back({"user", prompt});
+  return loaded.chat_template->encode_chat(*loaded.tokenizer, messages, true);
+}
+
+// All of stdin, less one newline at the end, which `echo` and editors add.
+std::string read_prompt(std::istream& in) {
+  std::string text(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>{});
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+int answer_once(const RunFlags& flags, const LoadedModel& loaded, engine::Engine& engine, const platform::InterruptScope& interrupt,
+                Console& console) {
+  const std::string prompt = flags.prompt ? *flags.prompt : read_prompt(console.in);
+  if (interrupt.pending() != 0) return kExitSignal + interrupt.pending();
+  Result<std::vector<TokenId>> ids = encode_prompt(prompt, flags, loaded);
+  if (!ids.ok()) return report_error(console, ids.error());
+  const auto show = [&](std::string_view text) {
+    if (!flags.json) console.out << text << std::flush;
+  };
+  Result<Answer> answer = generate(engine, flags.request(std::move(*ids), engine.effective().max_model_len), show, interrupt);
+  if (!answer.ok()) return report_error(console, answer.error());
+  if (flags.json) {
+    console.out << report::to_json_line(answer_json(*answer, flags, loaded, engine)) << '\n' << std::flush;
+  } else {
+    console.out << '\n' << std::flush;
+    console.err << "[" << summary_line(*answer) << "]\n";
+  }
+  return interrupt.pending() != 0 ? kExitSignal + interrupt.pending() : kExitOk;
+}
+
+int run(const RunFlags& flags, Console& console) {
+  platform::InterruptScope interrupt;
+  Result<LoadedModel> loaded = load_model(flags.model, flags.engine);
+  if (!loaded.ok()) return report_error(console, loaded.error());
+  if (!flags.no_chat_template && !loaded->chat_template) {
+    return report_error(console, {ErrorCode::unsupported, fmt::format("'{}' has no chat template; continue a text with --no-chat-template", flags.model)});
+  }
+  const bool chatting = !flags.prompt && !flags.json && console.in_is_terminal;
+  if (chatting && flags.no_chat_template) {
+    return report_error(console, {ErrorCode::usage, "a chat needs the chat template; with --no-chat-template give --prompt or stdin"});
+  }
+  engine::PoolConfig config = flags.engine.pool_config();
+  if (!flags.engine.max_num_seqs) config.max_sequences = 1;   // there is never a second one
+  Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(loaded->model, loaded->tokenizer, config);
+  if (!engine.ok()) return report_error(console, engine.error());
+  if (flags.verbose || (chatting && console.err_is_terminal)) {
+    console.err << memory_table((*engine)->memory(), loaded->runtime_bytes, resident_now()) << '\n';
+  }
+  if (interrupt.pending() != 0) return kExitSignal + interrupt.pending();
+  return chatting ? chat(flags, *loaded, **engine, interrupt, console) : answer_once(flags, *loaded, **engine, interrupt, console);
+}
+
+}  // namespace
+
+Command add_run(CLI::App& root) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* app = root.add_subcommand("run", "Answer a prompt, or chat on a terminal");
+  add_run_flags(*app, *flags);
+  return {app, &flags->model, [flags](Console& console) { return run(*flags, console); }};
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,2 @@
+target_sources(test_cli PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/cli/program.cpp")
+add_dependencies(test_cli kvasir)   # the tests run the program
