@@ -44,6 +44,7 @@ Result<Answer> generate(engine::Engine& engine, engine::GenerateRequest request,
     }
     engine.step(outputs);
     for (const engine::TokenOutput& output : outputs) {
+      if (output.finish == engine::FinishReason::error) return Error{ErrorCode::exhausted, std::string(output.error)};
       if (answer.token_ids.empty() && output.token >= 0) answer.ttft_s = elapsed();
       append(answer, output);
       if (!output.text.empty()) on_text(output.text);

@@ -36,7 +36,7 @@ struct Answer {
 };
 
 // Runs until the request finishes, or until `interrupt` has a signal: then the request is cancelled and what came so far
-// is the answer. REQUIRES: the engine has no other work. Errors: Engine::submit's.
+// is the answer. REQUIRES: the engine has no other work. Errors: Engine::submit's; exhausted if the engine gave it up.
 Result<Answer> generate(engine::Engine& engine, engine::GenerateRequest request,
                         const std::function<void(std::string_view text)>& on_text, const platform::InterruptScope& interrupt);
 

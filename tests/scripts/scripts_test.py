@@ -135,6 +135,12 @@ class Tidy(Tree):
         self.write("docs/x.md", "ok\nSee `src/base/gone.cpp`.\n")
         self.finds("tidy", "docs/x.md:2: names `src/base/gone.cpp`")
 
+    def test_doc_links_to_missing_file(self):
+        self.write("docs/a.md", "[b](b.md) [up](../src/base/a.hpp#x) [web](https://example.org) [here](#here)\n")
+        self.finds("tidy", "docs/a.md:1: links to b.md")
+        self.write("docs/b.md", "")
+        self.passes("tidy")
+
 
 class CountTests(Tree):
     def count(self, cases):
