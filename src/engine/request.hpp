@@ -29,6 +29,7 @@ struct GenerateRequest {
   // Logits of every prompt position go to the observer, not the last one's alone. With it max_tokens may be 0: the
   // request is done when its prompt is.
   bool prompt_logits = false;
+  std::uint32_t prompt_logits_from = 0;        // the first prompt position whose logits are wanted, with prompt_logits
 };
 
 // Checks what needs no engine. Errors: bad_input naming key, value and range.
@@ -38,8 +39,9 @@ enum class FinishReason : std::uint8_t {
   none,     // goes on
   stop,     // an end-of-text token or a stop string
   length,   // max_tokens or the context is used up
+  error,    // can no longer be served: blocks were taken out of use since it was queued; TokenOutput::error says why
 };
-// Names as in the OpenAI API; none is "".
+// Names as in the OpenAI API, and "error"; none is "".
 std::string_view to_string(FinishReason reason);
 
 struct TokenLogprob {
@@ -58,6 +60,7 @@ struct TokenOutput {
   std::span<const TokenLogprob> top_logprobs;    // likeliest first, of equals the lowest id
   FinishReason finish = FinishReason::none;
   std::int32_t stop_index = -1;                  // which stop string ended it; -1: none of them
+  std::string_view error;                        // with FinishReason::error
   std::uint32_t prompt_tokens = 0;               // so far
   std::uint32_t completion_tokens = 0;           // so far, this one and an end-of-text token included
 };

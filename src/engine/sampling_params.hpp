@@ -11,9 +11,9 @@ namespace kvasir::engine {
 inline constexpr std::int32_t kMaxTopLogprobs = 20;   // alternatives a token may report
 inline constexpr float kMaxTemperature = 100.0f;
 
-// Applied in this order, which is llama.cpp's core order with the temperature first, as vLLM has it:
-//   temperature (logit / temperature) -> top_k -> top_p -> min_p -> draw.
-// Every cut works on the candidates that the ones before it left, renormalized; at least one candidate always stays.
+// Applied in this order: temperature -> top_k -> top_p -> min_p -> draw. The temperature comes first as in vLLM and the
+// OpenAI API (llama.cpp applies it last), so the cuts see the distribution that is drawn from. top_p's share is of the
+// candidates that top_k left, renormalized, as in both. At least one candidate always stays.
 struct SamplingParams {
   float temperature = 0.0f;       // 0 = greedy: the highest logit, of equals the lowest id; the cuts below are not used
   std::uint32_t top_k = 0;        // keep the k likeliest; 0 = all

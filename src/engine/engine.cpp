@@ -1,0 +1,219 @@
+#include "engine/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cache/footprint.hpp"
+#include "engine/engine_state.hpp"
+#include "platform/clock.hpp"
+
+namespace kvasir::engine {
+namespace {
+
+// The output limit of a request: its own, else the default, else as far as context and cache reach; never beyond the
+// context. An answer that meets it ends with `length`.
+std::uint32_t output_limit(const GenerateRequest& request, const PoolConfig& config, std::uint64_t cache_rows) {
+  const std::uint64_t prompt = request.prompt.size();
+  const std::uint64_t context_left = config.max_model_len - std::min<std::uint64_t>(config.max_model_len, prompt);
+  std::uint64_t limit = context_left;
+  if (request.max_tokens) {
+    limit = std::min<std::uint64_t>(limit, *request.max_tokens);
+  } else if (config.default_max_tokens > 0) {
+    limit = std::min<std::uint64_t>(limit, config.default_max_tokens);
+  } else {
+    limit = std::min(limit, cache_rows > prompt ? cache_rows - prompt + 1 : 1);   // the last token needs no row
+  }
+  return static_cast<std::uint32_t>(limit);
+}
+
+Status check_against(const GenerateRequest& request, const PoolConfig& config, std::uint32_t vocabulary,
+                     bool has_tokenizer) {
+  KV_TRY(validate(request));
+  const std::size_t prompt = request.prompt.size();
+  const std::uint32_t most = request.max_tokens == 0u ? config.max_model_len : config.max_model_len - 1;
+  if (prompt > most) {
+    return Error{ErrorCode::bad_input, fmt::format("the prompt has {} tokens and the context (max-model-len) {}; valid: "
+                                                   "a prompt of at most {} tokens",
+                                                   prompt, config.max_model_len, most)};
+  }
+  for (std::size_t i = 0; i < prompt; ++i) {
+    if (request.prompt[i] < 0 || static_cast<std::uint32_t>(request.prompt[i]) >= vocabulary) {
+      return Error{ErrorCode::bad_input, fmt::format("token {} of the prompt is {}, valid: 0 to {} (the vocabulary)", i,
+                                                     request.prompt[i], vocabulary - 1)};
+    }
+  }
+  if (!request.stop.empty() && !has_tokenizer) {
+    return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
+  }
+  if (request.prompt_logits && config.logits_rows < config.max_batched_tokens) {
+    return Error{ErrorCode::bad_input, fmt::format("prompt_logits needs logits-rows of at least max-num-batched-tokens "
+                                                   "({}), this engine has {}",
+                                                   config.max_batched_tokens, config.logits_rows)};
+  }
+  return ok_status();
+}
+
+std::string dtype_name(format::KvFormat format) {
+  if (format.k == format.v) return std::string(format::to_string(format.k));
+  return fmt::format("{}/{}", format::to_string(format.k), format::to_string(format.v));
+}
+
+}  // namespace
+
+Result<RequestId> Engine::submit(GenerateRequest request) {
+  State& s = *state_;
+  KV_CHECK(!s.in_step, "calls into an engine do not nest");
+  const auto refuse = [&s](Error error) {
+    ++s.totals.refused;
+    return error;
+  };
+  const Status valid = check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr);
+  if (!valid.ok()) return refuse(valid.error());
+
+  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
+  Result<RequestId> id = s.core.submit({.prompt = request.prompt, .max_new_tokens = limit});
+  if (!id.ok()) return refuse(id.error());
+  auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
+  const Status backed = s.populate_for(*live);
+  if (!backed.ok()) {
+    s.core.cancel(*id);
+    s.core.forget(*id);
+    return refuse(backed.error());
+  }
+  for (std::uint32_t group = 0; group < s.groups(); ++group) s.live_blocks[group] += s.bound_blocks(*live, group);
+  s.live.emplace(*id, std::move(live));
+  return *id;
+}
+
+bool Engine::cancel(RequestId id) {
+  State& s = *state_;
+  KV_CHECK(!s.in_step, "calls into an engine do not nest");
+  s.remember_blocks(id);
+  if (!s.core.cancel(id)) return false;
+  s.poison_remembered();
+  s.forget(id);
+  ++s.totals.cancelled;
+  return true;
+}
+
+StepReport Engine::step(std::vector<TokenOutput>& out) {
+  State& s = *state_;
+  KV_CHECK(!s.in_step, "calls into an engine do not nest");
+  s.in_step = true;
+  out.clear();
+  s.ended.clear();
+  StepReport report;
+  const std::uint64_t start = platform::monotonic_ns();
+  const sched::StepPlan& plan = s.core.plan(start / 1000);
+  if (plan.empty()) {
+    s.emit_ended(out);
+    s.in_step = false;
+    return report;
+  }
+  s.batch.build(s.core, [&s](RequestId id) { return s.live.at(id)->prompt_logits_from; });
+  for (const cache::CopyBlock& copy : s.core.copies()) s.store.copy_block(copy.group, copy.from, copy.to);
+  const std::uint64_t planned = platform::monotonic_ns();
+  s.forward.run(s.batch.input());
+  const std::uint64_t computed = platform::monotonic_ns();
+  s.observe();
+  s.sample();
+  const std::uint64_t sampled = platform::monotonic_ns();
+  s.emit(out);
+  s.core.apply(s.results);
+  s.emit_ended(out);
+  s.poison_remembered();
+  const std::uint64_t end = platform::monotonic_ns();
+
+  report.ran = true;
+  report.sequences = static_cast<std::uint32_t>(plan.chunks.size());
+  report.prefill_tokens = plan.prefill_tokens;
+  report.decode_tokens = plan.decode_rows;
+  report.plan_s = platform::seconds_between(start, planned);
+  report.forward_s = platform::seconds_between(planned, computed);
+  report.sample_s = platform::seconds_between(computed, sampled);
+  report.apply_s = platform::seconds_between(sampled, end);
+  report.total_s = platform::seconds_between(start, end);
+  EngineStats& t = s.totals;
+  ++t.steps;
+  t.prefill_tokens += report.prefill_tokens;
+  t.decode_tokens += report.decode_tokens;
+  t.forward_s += report.forward_s;
+  t.sample_s += report.sample_s;
+  t.total_s += report.total_s;
+  s.in_step = false;
+  return report;
+}
+
+bool Engine::has_work() const { return !state_->core.idle() || !state_->core.finished().empty(); }
+
+CacheAccounting Engine::accounting() const {
+  const State& s = *state_;
+  CacheAccounting a;
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    const cache::GroupStats stats = s.core.cache().stats(group);
+    const std::uint64_t bytes = s.store.view(group).layout.block_bytes();
+    a.active_bytes += stats.pool.active * bytes;
+    a.cached_bytes += stats.pool.cached * bytes;
+    a.free_bytes += stats.pool.free * bytes;
+    a.quarantined_bytes += stats.pool.quarantined * bytes;
+    a.claimed_bytes += stats.claimed * bytes;
+    a.active_blocks += stats.pool.active;
+    a.total_blocks += stats.pool.total;
+  }
+  a.slack_bytes = s.store.plan().slack_bytes;
+  a.total_bytes = s.store.plan().capacity_bytes;
+  return a;
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats = state_->totals;
+  stats.cache = accounting();
+  const core::CoreStats core = state_->core.stats();
+  stats.waiting = core.queued;
+  stats.running = core.running;
+  return stats;
+}
+
+std::vector<MemoryLine> Engine::memory() const { return state_->memory; }
+
+EffectiveSettings Engine::effective() const {
+  const State& s = *state_;
+  EffectiveSettings e;
+  e.isa = s.model->options().isa;
+  e.compute = s.model->options().compute;
+  e.threads = s.config.threads;
+  e.block_tokens = s.config.block_tokens;
+  e.max_num_batched_tokens = s.config.max_batched_tokens;
+  e.max_num_seqs = s.config.max_sequences;
+  e.max_model_len = s.config.max_model_len;
+  e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
+  e.kv_format = s.config.kv_format;
+  e.kv_cache_dtype = dtype_name(s.config.kv_format);
+  e.steps = s.totals.steps;
+  return e;
+}
+
+const model::Model& Engine::model() const { return *state_->model; }
+
+void Engine::set_logits_observer(LogitsObserver observer) { state_->observer = std::move(observer); }
+
+void Engine::check_invariants() const {
+  const State& s = *state_;
+  s.core.check_invariants();
+  const CacheAccounting a = accounting();
+  KV_CHECK(a.active_bytes + a.cached_bytes + a.free_bytes + a.quarantined_bytes + a.slack_bytes == a.total_bytes,
+           "active + cached + free + quarantined + slack = total");
+  const core::CoreStats stats = s.core.stats();
+  KV_CHECK(s.live.size() == std::size_t{stats.queued} + stats.running, "one record a request that goes on");
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    std::uint64_t bounds = 0;
+    for (const auto& [id, live] : s.live) bounds += s.bound_blocks(*live, group);
+    KV_CHECK(bounds == s.live_blocks[group], "live_blocks adds up the bounds of live requests");
+    KV_CHECK(s.store.populated_blocks(group) >= std::min<std::uint64_t>(bounds, s.store.blocks(group)),
+             "the memory behind claims is populated");
+  }
+}
+
+}  // namespace kvasir::engine

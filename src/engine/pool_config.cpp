@@ -1,0 +1,35 @@
+#include "engine/pool_config.hpp"
+
+#include <fmt/format.h>
+
+namespace kvasir::engine {
+namespace {
+
+// Limits that keep a typing error from asking for absurd workspaces; none is reached in practice.
+constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::uint32_t kMaxRows = 1u << 20;
+constexpr std::uint32_t kMaxQueued = 1u << 24;
+
+Status in_range(std::string_view key, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+  if (value >= low && value <= high) return ok_status();
+  return Error{ErrorCode::bad_input, fmt::format("{} is {}, valid: {} to {}", key, value, low, high)};
+}
+
+}  // namespace
+
+Status validate(const PoolConfig& config) {
+  const std::uint32_t b = config.block_tokens;
+  if (b != 16 && b != 32 && b != 64 && b != 128 && b != 256) {
+    return Error{ErrorCode::bad_input, fmt::format("block-size is {}, valid: 16, 32, 64, 128 or 256", b)};
+  }
+  KV_TRY(in_range("threads", config.threads, 1, kMaxThreads));
+  KV_TRY(in_range("max-num-batched-tokens", config.max_batched_tokens, 1, kMaxRows));
+  KV_TRY(in_range("max-num-seqs", config.max_sequences, 1, config.max_batched_tokens));
+  KV_TRY(in_range("max-queued", config.max_queued, config.max_sequences, kMaxQueued));
+  if (config.logits_rows != 0) {
+    KV_TRY(in_range("logits-rows", config.logits_rows, config.max_sequences, config.max_batched_tokens));
+  }
+  return ok_status();
+}
+
+}  // namespace kvasir::engine
