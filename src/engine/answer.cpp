@@ -17,6 +17,7 @@ Answer::Answer(const GenerateRequest& request, std::uint32_t max_tokens, const t
   std::size_t longest_stop = 0;
   for (const std::string& stop : request.stop) longest_stop = std::max(longest_stop, stop.size());
   text_.reserve(kReservedTextBytes + longest_stop);
+  piece_.reserve(kReservedTextBytes);
 }
 
 bool Answer::ends_text(TokenId token) const {
@@ -31,7 +32,9 @@ Answer::Push Answer::push(TokenId token) {
   const bool end = ends_text(token);
   // The model's rows may be padded beyond the tokenizer's vocabulary; such an id has no text.
   if (detokenizer_ && tokenizer_->contains(token)) {
-    result.stop_index = stops_.push(detokenizer_->push(token), text_);
+    piece_.clear();
+    detokenizer_->append(token, piece_);
+    result.stop_index = stops_.push(piece_, text_);
   }
   if (result.stop_index >= 0) {
     result.finish = FinishReason::stop;

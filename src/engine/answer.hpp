@@ -1,5 +1,5 @@
 // What the client sees of one request while it runs: tokens become text, stop strings and end-of-text tokens end it.
-// Thread rule: one owner. Allocates at construction; push() only where a step's text outgrows what was reserved.
+// Thread rule: one owner. Allocates at construction; push() only where a token's text outgrows what was reserved.
 // Invariant: the texts of all steps joined are the answer: what a request that is not streamed returns.
 #pragma once
 
@@ -39,7 +39,7 @@ class Answer {
   const text::Tokenizer* tokenizer_;
   std::optional<text::Detokenizer> detokenizer_;   // none without a tokenizer
   StopMatcher stops_;
-  std::string text_;
+  std::string text_, piece_;   // of the step; what the last token added
   std::uint32_t tokens_ = 0, max_tokens_;
   bool ignore_eos_;
 };

@@ -15,7 +15,7 @@ struct PoolConfig {
   // max_model_len tokens takes, which memory() reports like a given size.
   std::uint64_t kv_cache_bytes = 0;
   std::uint32_t block_tokens = 32;          // --block-size: 16, 32, 64, 128 or 256
-  format::KvFormat kv_format;               // --kv-cache-dtype
+  format::KvFormat kv_format = {};             // --kv-cache-dtype
   std::uint32_t max_sequences = 32;         // --max-num-seqs: sequences that run at once
   std::uint32_t max_batched_tokens = 512;   // --max-num-batched-tokens: rows of one step; at least max_sequences
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context

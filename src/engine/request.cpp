@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/utf8.hpp"
+#include "text/utf8.hpp"
 
 namespace kvasir::engine {
 
@@ -22,7 +22,7 @@ Status validate(const GenerateRequest& request) {
       return Error{ErrorCode::bad_input,
                    fmt::format("stop has a string of {} bytes, valid: 1 to {} each", stop.size(), kMaxStopBytes)};
     }
-    if (!is_valid_utf8(stop)) {
+    if (text::first_invalid_utf8(stop)) {
       return Error{ErrorCode::bad_input, "stop has a string that is not valid UTF-8, valid: UTF-8 text"};
     }
   }
