@@ -3,10 +3,7 @@
 #pragma once
 
 #ifdef KVASIR_EMULATE_AVX512
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
-#include <simde/x86/f16c.h>
-#include <simde/x86/fma.h>
+#include "kernels/simd/emulated.hpp"
 #else
 #include <immintrin.h>
 #endif

@@ -38,6 +38,9 @@ KV_INLINE Codes codes_of(const std::byte* half, int h, int j) {
   return {_mm256_or_si256(c.a, raise(plane.a)), _mm256_or_si256(c.b, raise(plane.b))};
 }
 
+// The sum stands in its register here. Without it GCC 12 puts all additions of a block off to its end and spills every product.
+KV_INLINE void settle(__m256i& x) { asm volatile("" : "+x"(x)); }
+
 template <int R>
 struct Dots {
   __m256i a[R], b[R];   // 32-bit sums, outputs 0-7 and 8-15
@@ -56,6 +59,7 @@ KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_beg
   for (int h = h_begin; h < h_end; ++h) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
+      keep_order();
       const Codes c = codes_of<BITS>(half, h, j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
@@ -63,6 +67,8 @@ KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_beg
         const __m256i pa = _mm256_maddubs_epi16(c.a, y), pb = _mm256_maddubs_epi16(c.b, y);
         sa[r] = pending == 0 ? pa : _mm256_add_epi16(sa[r], pa);
         sb[r] = pending == 0 ? pb : _mm256_add_epi16(sb[r], pb);
+        settle(sa[r]);
+        settle(sb[r]);
       }
       if (++pending == kSumsPerWiden) {
 #pragma GCC unroll 8
@@ -94,6 +100,7 @@ KV_INLINE Dots<R> centred_dots8(const std::byte* half, const std::int8_t* q) {
   Dots<R> total;
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
+    keep_order();
     const Codes c = load_codes(half + j * 64);
     const __m256i wa = _mm256_xor_si256(c.a, centre), wb = _mm256_xor_si256(c.b, centre);
     const __m256i ma = _mm256_abs_epi8(wa), mb = _mm256_abs_epi8(wb);
@@ -104,6 +111,8 @@ KV_INLINE Dots<R> centred_dots8(const std::byte* half, const std::int8_t* q) {
       const __m256i pb = _mm256_madd_epi16(_mm256_maddubs_epi16(mb, _mm256_sign_epi8(y, wb)), ones);
       total.a[r] = j == 0 ? pa : _mm256_add_epi32(total.a[r], pa);
       total.b[r] = j == 0 ? pb : _mm256_add_epi32(total.b[r], pb);
+      settle(total.a[r]);
+      settle(total.b[r]);
     }
   }
   return total;

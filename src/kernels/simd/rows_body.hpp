@@ -6,6 +6,9 @@ KV_INLINE void prefetch(const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(from + i), _MM_HINT_T0);
 }
 
+// Loads before it stay before it. Without it the compiler shares broadcasts between far-apart uses and spills them.
+KV_INLINE void keep_order() { asm volatile("" ::: "memory"); }
+
 // exp_f32 of base/fixed_math.hpp, operation by operation.
 KV_INLINE Floats exp_lanes(Floats x) {
   using namespace exp_constants;
