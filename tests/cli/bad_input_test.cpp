@@ -13,7 +13,6 @@
 namespace kvasir::test {
 namespace {
 
-// A good tiny model, and the same under an architecture that has no forward pass (names of equal length).
 const std::string& good_model() {
   static const std::string path = [] {
     std::string made = scratch_path("good.gguf");
@@ -23,15 +22,25 @@ const std::string& good_model() {
   return path;
 }
 
+// The good model with every `word` replaced by another of equal length.
+std::string edited_model(const std::string& name, const std::string& word, const std::string& by) {
+  const std::vector<std::byte> bytes = tiny_model_bytes(TinyModelSpec::gqa());
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.replace(at, word.size(), by);
+  std::string made = scratch_path(name);
+  std::ofstream(made, std::ios::binary) << text;
+  return made;
+}
+
+// An architecture without a forward pass.
 const std::string& mamba_model() {
-  static const std::string path = [] {
-    const std::vector<std::byte> bytes = tiny_model_bytes(TinyModelSpec::gqa());
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    for (std::size_t at = 0; (at = text.find("llama", at)) != std::string::npos;) text.replace(at, 5, "mamba");
-    std::string made = scratch_path("mamba.gguf");
-    std::ofstream(made, std::ios::binary) << text;
-    return made;
-  }();
+  static const std::string path = edited_model("mamba.gguf", "llama", "mamba");
+  return path;
+}
+
+// A base model: no chat template.
+const std::string& base_model() {
+  static const std::string path = edited_model("base.gguf", "tokenizer.chat_template", "tokenizer.some_template");
   return path;
 }
 
@@ -46,7 +55,7 @@ const std::string& text_file() {
 
 struct BadInput {
   std::string name;
-  std::vector<std::string> arguments;   // GOOD, MAMBA, TEXT and FOLDER stand for paths
+  std::vector<std::string> arguments;   // GOOD, MAMBA, BASE, TEXT and FOLDER stand for paths
   int exit_code;
   std::vector<std::string> says;        // all of these, on stderr
   ProgramInput input = {};
@@ -54,7 +63,7 @@ struct BadInput {
 
 std::string with_paths(std::string argument) {
   const std::pair<std::string, std::string> names[] = {
-      {"GOOD", good_model()}, {"MAMBA", mamba_model()}, {"TEXT", text_file()}, {"FOLDER", std::filesystem::temp_directory_path()}};
+      {"GOOD", good_model()}, {"MAMBA", mamba_model()}, {"BASE", base_model()}, {"TEXT", text_file()}, {"FOLDER", std::filesystem::temp_directory_path()}};
   for (const auto& [name, path] : names) {
     if (const std::size_t at = argument.find(name); at != std::string::npos) argument.replace(at, name.size(), path);
   }
@@ -92,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"EmptyStdin", {"run", "GOOD", "--no-chat-template"}, 4, {"prompt is empty", "stdin"}},
         BadInput{"InvalidUtf8", {"run", "GOOD", "--no-chat-template", "--prompt", "ab\xff"}, 4, {"UTF-8", "2"}},
         BadInput{"InvalidUtf8OnStdin", {"tokenize", "GOOD", "--ids"}, 4, {"UTF-8"}, {.stdin_text = "\xc3("}},
-        BadInput{"NoChatTemplate", {"run", "GOOD", "--prompt", "hi"}, 4, {"no chat template", "--no-chat-template"}},
+        BadInput{"NoChatTemplate", {"run", "BASE", "--prompt", "hi"}, 4, {"no chat template", "--no-chat-template"}},
         BadInput{"MissingTextFile", {"perplexity", "GOOD", "no/such.txt"}, 4, {"'no/such.txt' does not exist"}},
         BadInput{"UnknownFlag", {"run", "GOOD", "--thread", "2"}, 2, {"unknown option '--thread'", "did you mean '--threads'"}},
         BadInput{"UnknownFlagWithoutModel", {"run", "--tmperature=1"}, 2, {"'--tmperature'", "did you mean '--temperature'"}},
