@@ -3,13 +3,17 @@
 // Two kinds of vocabulary are offered: byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece-style BPE by
 // score with byte fallback ("llama": Llama 2 and Gemma). Ids equal llama.cpp's for the same file, text and options, with
 // these exceptions, each on purpose:
-//   - a text that already starts with the model's BOS token gets no second one;
+//   - where special tokens are added, the ids never start with two BOS tokens: a text that begins with the model's BOS
+//     gets no second one;
 //   - a control token never arises from text unless `parse_special` asks for it (llama.cpp's SentencePiece merge can
 //     build "<s>" out of its letters);
-//   - a vocabulary that names two tokens alike, or lacks what a merge makes, is refused.
+//   - a vocabulary that names two tokens alike, or lacks what a merge makes, is refused;
+//   - decode() takes off the space that a vocabulary puts in front of a text whether or not BOS comes first.
 //
 // Thread rule: immutable after creation; every const function may be called from several threads at once.
-// Invariants: ids are 0 .. vocab_size()-1. With byte-level BPE, decode(encode(t)) == t for every valid UTF-8 text t.
+// Invariants: ids are 0 .. vocab_size()-1. decode(encode(t)) == t for every valid UTF-8 text t if the vocabulary has a
+// token for every byte; bytes for which it has none are left out, as in llama.cpp (SmolLM2 lacks six control characters
+// and the lead bytes F1 and F2, missing_bytes() tells).
 // Errors: bad_input for invalid UTF-8 (with the byte offset) and for malformed vocabularies (with key and index);
 // unsupported for a tokenizer model or pre-tokenizer not offered (the message lists those that are).
 #pragma once
@@ -28,6 +32,8 @@
 #include "base/result.hpp"
 
 namespace kvasir::text {
+
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;   // of one encode()
 
 // What a vocabulary entry is for, as the file says (tokenizer.ggml.token_type). Tokens that end a turn and are known by
 // name ("<|im_end|>", "</s>" ...) count as control even where the file calls them otherwise, as in llama.cpp.
@@ -61,9 +67,9 @@ class Tokenizer {
 
   // Like encode() with parse_special, but no control token is recognised that has even one byte inside a `literal`
   // range, nor any of the user-defined tokens `structural`. What a chat template's output needs (text/chat_template.hpp).
-  // `literal`: ascending, not overlapping, within the text.
+  // `literal`: ascending, not overlapping, within the text. add_bos: puts BOS in front if the model's file asks for it.
   Result<std::vector<TokenId>> encode_guarded(std::string_view text, std::span<const TextRange> literal,
-                                              std::span<const TokenId> structural, bool add_special) const;
+                                              std::span<const TokenId> structural, bool add_bos) const;
 
   // The bytes that the ids stand for; they need not be whole characters. skip_special leaves out control and unknown
   // tokens. The space that a vocabulary puts in front of every text (Llama 2) is taken off again.
@@ -83,12 +89,14 @@ class Tokenizer {
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   bool adds_bos() const;   // whether encode() with add_special puts BOS in front
+  // Bytes, ascending, that occur in valid UTF-8 and for which the vocabulary has no token.
+  std::span<const std::uint8_t> missing_bytes() const;
   // The token of exactly this text as the file writes it ("<|im_start|>", "Ġthe").
   std::optional<TokenId> find(std::string_view token_text) const;
   // User-defined tokens that look like markup ("<tool_call>", "[INST]") and occur in `text`.
   std::vector<TokenId> structural_tokens_in(std::string_view text) const;
-  // Texts of all control tokens, in id order.
-  std::span<const std::string_view> control_texts() const;
+  // All control and unknown tokens, ascending.
+  std::span<const TokenId> control_ids() const;
 
  private:
   struct State;
