@@ -1,0 +1,66 @@
+#include "cache/footprint.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cache/block_pool.hpp"
+#include "cache/kv_cache.hpp"
+#include "cache/page_table.hpp"
+#include "tests/cache/counting_new.hpp"
+
+namespace kvasir::cache {
+namespace {
+
+TEST(Footprint, RowsBoundNeedsNoRowForTheLastToken) {
+  EXPECT_EQ(rows_bound(64, 0), 64u);
+  EXPECT_EQ(rows_bound(64, 1), 64u);
+  EXPECT_EQ(rows_bound(60, 5), 64u);
+  EXPECT_EQ(rows_bound(1, 64), 64u);
+  EXPECT_EQ(rows_bound(1, kRowsUnbounded), kRowsUnbounded);
+  EXPECT_EQ(rows_bound(2, kRowsUnbounded), kRowsUnbounded) << "saturates";
+  EXPECT_EQ(rows_bound(kRowsUnbounded, kRowsUnbounded), kRowsUnbounded);
+}
+
+TEST(Footprint, BlocksAndLastBlockOfEveryLength) {
+  for (std::uint64_t rows = 0, blocks = 0, last = 0; rows < 100; ++rows) {
+    EXPECT_EQ(blocks_for_rows(rows, 4), blocks) << rows;
+    EXPECT_EQ(last_block_rows(rows, 4), last) << rows;
+    if (last == 4 || rows == 0) ++blocks, last = 0;
+    ++last;
+  }
+  EXPECT_EQ(blocks_for_rows(kRowsUnbounded, 16), kRowsUnbounded / 16 + 1) << "no overflow on the way";
+}
+
+TEST(Footprint, TableCapacityIsTheSmallerOfContextAndPool) {
+  EXPECT_EQ(table_capacity(100, 16, 1000), 7u);
+  EXPECT_EQ(table_capacity(100'000, 16, 1000), 1000u);
+}
+
+TEST(Footprint, PoolAllocatesExactlyWhatIsPlanned) {
+  for (const std::uint32_t blocks : {1u, 63u, 64u, 65u, 4096u, 4097u, 300'000u}) {
+    const test::Allocations plain = test::allocations_of([&] { BlockPool pool(blocks); });
+    EXPECT_EQ(plain.bytes, pool_metadata_bytes(blocks, false)) << blocks;
+    const test::Allocations shuffled = test::allocations_of([&] { BlockPool pool(blocks, 7); });
+    EXPECT_EQ(shuffled.bytes, pool_metadata_bytes(blocks, true)) << blocks;
+    EXPECT_LE(plain.bytes, 64u * blocks);
+  }
+}
+
+TEST(Footprint, PageTableAllocatesExactlyWhatIsPlanned) {
+  const test::Allocations made = test::allocations_of([&] { PageTable table(7, 33); });
+  EXPECT_EQ(made.bytes, page_table_bytes(7, 33));
+}
+
+TEST(Footprint, CacheAllocatesPoolsAndTablesAsPlanned) {
+  // Two caches that differ in blocks and context only: the difference is pools and tables, to the byte.
+  const auto bytes = [](std::uint32_t blocks, std::uint64_t context) {
+    const KvCacheConfig config{{{16, blocks, 0}}, 3, context, std::nullopt};
+    return test::allocations_of([&] { EXPECT_TRUE(KvCache::create(config).ok()); }).bytes;
+  };
+  const auto planned = [](std::uint32_t blocks, std::uint64_t context) {
+    return pool_metadata_bytes(blocks, false) + table_metadata_bytes(3, table_capacity(context, 16, blocks));
+  };
+  EXPECT_EQ(bytes(1000, 500) - bytes(10, 100), planned(1000, 500) - planned(10, 100));
+}
+
+}  // namespace
+}  // namespace kvasir::cache
