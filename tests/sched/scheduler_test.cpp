@@ -1,0 +1,192 @@
+#include "sched/scheduler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/prng.hpp"
+
+namespace kvasir::sched {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+RequestId id(std::uint64_t value) { return RequestId(value); }
+
+cache::AdmissionBudget budget_of(std::uint64_t blocks, std::uint64_t slots = 100) {
+  cache::AdmissionBudget budget(10'000, slots);
+  budget.add_group(16, 20, blocks);
+  return budget;
+}
+
+// A request's `computed` rows of `known` tokens; the state holds views, so the lists live here.
+struct Scene {
+  std::vector<RunningRequest> running;
+  std::vector<QueuedRequest> queued;
+  cache::AdmissionBudget budget = budget_of(20);
+  Limits limits{.max_num_seqs = 4, .max_num_batched_tokens = 32, .chunk_alignment = 1};
+
+  StepPlan plan() const {
+    StepPlan out;
+    sched::plan({running, queued, budget, limits}, 7, out);
+    return out;
+  }
+};
+
+TEST(Scheduler, DecodeRowsComeFirstThenPromptsThenTheQueue) {
+  Scene s;
+  s.running = {{id(1), 10, 30, false}, {id(2), 5, 6, true}};
+  s.queued = {{id(3), 40, 40}};
+  const StepPlan plan = s.plan();
+  EXPECT_THAT(plan.chunks, ElementsAre(Chunk{id(2), 5, 1, true}, Chunk{id(1), 10, 20, true}, Chunk{id(3), 0, 11, false}));
+  EXPECT_THAT(plan.admitted, ElementsAre(id(3)));
+  EXPECT_EQ(plan.decode_rows, 1u);
+  EXPECT_EQ(plan.prefill_tokens, 31u);
+  EXPECT_EQ(plan.now_us, 7u);
+}
+
+TEST(Scheduler, UnfinishedChunksEndAtTheAlignment) {
+  Scene s;
+  s.limits.chunk_alignment = 16;
+  s.running = {{id(1), 5, 6, true}, {id(2), 3, 100, false}};
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(1), 5, 1, true}, Chunk{id(2), 3, 29, false}))
+      << "31 rows are left; position 32 is the last multiple of 16 in reach";
+  s.running[1].computed = 16;
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(1), 5, 1, true}, Chunk{id(2), 16, 16, false}));
+}
+
+TEST(Scheduler, AlignmentNeverStopsProgress) {
+  Scene s;
+  s.limits = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .chunk_alignment = 16};
+  s.running = {{id(1), 5, 6, true}, {id(2), 32, 100, false}};
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(1), 5, 1, true}, Chunk{id(2), 32, 15, false}));
+}
+
+TEST(Scheduler, PromptWithoutOutputWantsNoLogits) {
+  Scene s;
+  s.queued = {{id(1), 8, 8, false}};
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(1), 0, 8, false}));
+}
+
+TEST(Scheduler, HeadOfTheQueueBlocksThoseBehindIt) {
+  Scene s;
+  s.budget = budget_of(5);
+  s.queued = {{id(1), 12 * 16, 12 * 16}, {id(2), 1, 1}};
+  const StepPlan plan = s.plan();
+  EXPECT_THAT(plan.chunks, IsEmpty());
+  EXPECT_EQ(plan.waiting, WaitReason::blocks);
+  EXPECT_EQ(plan.head, (cache::FitVerdict{cache::Fit::exhausted, 0, 12, 5}));
+}
+
+TEST(Scheduler, EveryReasonToWaitIsTold) {
+  Scene s;
+  s.queued = {{id(9), 1, 1}};
+  s.limits.max_num_seqs = 1;
+  s.running = {{id(1), 5, 6, true}};
+  EXPECT_EQ(s.plan().waiting, WaitReason::sequence_limit);
+  s.limits.max_num_seqs = 4;
+  s.budget = budget_of(20, 0);
+  EXPECT_EQ(s.plan().waiting, WaitReason::sequence_limit);
+  s.budget = budget_of(20);
+  EXPECT_EQ(s.plan().waiting, WaitReason::none);
+  s.running = {{id(1), 0, 50, false}};
+  EXPECT_EQ(s.plan().waiting, WaitReason::token_budget);
+  s.running.clear();
+  s.queued = {{id(9), 21 * 16, 1}};
+  EXPECT_EQ(s.plan().waiting, WaitReason::never_fits);
+}
+
+TEST(Scheduler, OneStepAdmitsWithinOneBudget) {
+  Scene s;
+  s.budget = budget_of(3);
+  s.queued = {{id(1), 32, 4}, {id(2), 16, 4}, {id(3), 1, 1}};
+  EXPECT_THAT(s.plan().admitted, ElementsAre(id(1), id(2)));
+}
+
+TEST(Scheduler, LimitsThatCannotWorkAreRefused) {
+  EXPECT_TRUE(validate(Limits{}).ok());
+  EXPECT_THAT(validate({.max_num_seqs = 0}).error().message, HasSubstr("max_num_seqs = 0"));
+  EXPECT_THAT(validate({.max_num_seqs = 8, .max_num_batched_tokens = 7}).error().message,
+              HasSubstr("max_num_batched_tokens = 7"));
+  EXPECT_THAT(validate({.max_num_seqs = 8, .max_num_batched_tokens = 8, .chunk_alignment = 0}).error().message,
+              HasSubstr("chunk_alignment = 0"));
+  EXPECT_THAT(validate({.max_num_seqs = 8, .max_num_batched_tokens = 8, .chunk_alignment = 9}).error().message,
+              HasSubstr("chunk_alignment = 9"));
+}
+
+// The naive twin hands out the step's tokens one at a time: to decoding requests, then to the first prompt that has
+// tokens left, running ones before queued ones.
+std::vector<Chunk> naive_plan(const Scene& s) {
+  std::vector<Chunk> chunks;
+  std::uint32_t left = s.limits.max_num_batched_tokens;
+  for (const RunningRequest& r : s.running)
+    if (r.decoding) chunks.push_back({r.id, r.computed, 1, r.wants_logits}), --left;
+  std::vector<RunningRequest> prompts;
+  std::ranges::copy_if(s.running, std::back_inserter(prompts), [](const RunningRequest& r) { return !r.decoding; });
+  cache::AdmissionBudget budget = s.budget;
+  std::size_t admitted = s.running.size();
+  for (const QueuedRequest& q : s.queued) {
+    if (admitted++ >= s.limits.max_num_seqs || !budget.check(q.bound_rows).ok()) break;
+    budget.take(q.bound_rows);
+    prompts.push_back({q.id, 0, q.prompt_tokens, false, q.wants_logits});
+  }
+  for (const RunningRequest& r : prompts)
+    for (std::uint32_t position = r.computed; position < r.known && left > 0; ++position, --left) {
+      if (position == r.computed) chunks.push_back({r.id, r.computed, 0, false});
+      chunks.back().token_count += 1;
+      chunks.back().wants_logits = r.wants_logits && position + 1 == r.known;
+    }
+  return chunks;
+}
+
+Scene random_scene(std::uint64_t seed) {
+  PhiloxSequence random(seed);
+  Scene s;
+  s.limits.max_num_seqs = 1 + random.below(8);
+  s.limits.max_num_batched_tokens = s.limits.max_num_seqs + random.below(60);
+  s.limits.chunk_alignment = 1;
+  s.budget = budget_of(random.below(20), random.below(9));
+  std::uint64_t next = 0;
+  for (std::uint32_t i = random.below(s.limits.max_num_seqs + 1); i > 0; --i) {
+    const std::uint32_t computed = random.below(50);
+    const bool decoding = random.below(2) == 0;
+    s.running.push_back({id(next++), computed, computed + (decoding ? 1 : 1 + random.below(40)), decoding, random.below(4) != 0});
+  }
+  for (std::uint32_t i = random.below(6); i > 0; --i) {
+    const std::uint32_t prompt = 1 + random.below(60);
+    s.queued.push_back({id(next++), prompt + random.below(100), prompt, random.below(4) != 0});
+  }
+  return s;
+}
+
+TEST(Scheduler, RandomStatesAgreeWithTheNaiveTwin) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    const Scene s = random_scene(seed);
+    ASSERT_EQ(s.plan().chunks, naive_plan(s)) << "seed " << seed;
+  }
+}
+
+TEST(Scheduler, EveryPlanKeepsItsLimitsAndIsRepeatable) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    Scene s = random_scene(seed);
+    s.limits.chunk_alignment = std::min(s.limits.max_num_batched_tokens, 1u << (seed % 6));
+    const StepPlan plan = s.plan();
+    EXPECT_EQ(s.plan().chunks, plan.chunks);
+    EXPECT_LE(plan.decode_rows + plan.prefill_tokens, s.limits.max_num_batched_tokens);
+    EXPECT_LE(s.running.size() + plan.admitted.size(), s.limits.max_num_seqs);
+    std::uint32_t rows = 0;
+    for (const Chunk& chunk : plan.chunks) {
+      rows += chunk.token_count;
+      EXPECT_GT(chunk.token_count, 0u);
+    }
+    EXPECT_EQ(rows, plan.decode_rows + plan.prefill_tokens);
+    EXPECT_TRUE(s.running.empty() || !plan.empty()) << "a running request always advances";
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::sched
