@@ -13,7 +13,7 @@ namespace kvasir::artifact {
 struct GgufFile::State {
   std::string name;
   std::optional<platform::MappedFile> mapping;  // absent if the bytes are the caller's
-  std::uint64_t bytes = 0;
+  std::span<const std::byte> bytes;
   GgufHeader header;
 
   // The value of a key that must be there.
@@ -55,13 +55,14 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string n
   auto state = std::make_unique<State>();
   KV_ASSIGN(state->header, read_gguf_header(bytes, name));
   state->name = std::move(name);
-  state->bytes = bytes.size();
+  state->bytes = bytes;
   return GgufFile(std::move(state));
 }
 
 const std::string& GgufFile::name() const { return state_->name; }
 std::uint32_t GgufFile::version() const { return state_->header.version; }
-std::uint64_t GgufFile::file_bytes() const { return state_->bytes; }
+std::uint64_t GgufFile::file_bytes() const { return state_->bytes.size(); }
+std::span<const std::byte> GgufFile::bytes() const { return state_->bytes; }
 
 std::span<const std::pair<std::string_view, GgufValue>> GgufFile::metadata() const { return state_->header.metadata; }
 

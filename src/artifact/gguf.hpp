@@ -59,6 +59,7 @@ class GgufFile {
   const std::string& name() const;      // path as given
   std::uint32_t version() const;
   std::uint64_t file_bytes() const;
+  std::span<const std::byte> bytes() const;   // the whole file
 
   // Metadata in file order.
   std::span<const std::pair<std::string_view, GgufValue>> metadata() const;
