@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.hpp"
 #include "cache/footprint.hpp"
 #include "engine/engine_state.hpp"
@@ -18,6 +20,7 @@ Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geo
     return Error{ErrorCode::bad_input, fmt::format("max-model-len is {}, valid: 1 to {} (the model's context)",
                                                    config.max_model_len, geometry.context)};
   }
+  if (config.max_sequences == 0) config.max_sequences = std::min(kDefaultMaxSequences, config.max_batched_tokens);
   if (config.logits_rows == 0) config.logits_rows = config.max_sequences;
   if (config.kv_cache_bytes == 0) {
     const format::KvGeometry kv = geometry.kv_geometry(config.kv_format, config.block_tokens);

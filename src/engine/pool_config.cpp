@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kvasir::engine {
 namespace {
 
@@ -24,10 +26,12 @@ Status validate(const PoolConfig& config) {
   }
   KV_TRY(in_range("threads", config.threads, 1, kMaxThreads));
   KV_TRY(in_range("max-num-batched-tokens", config.max_batched_tokens, 1, kMaxRows));
-  KV_TRY(in_range("max-num-seqs", config.max_sequences, 1, config.max_batched_tokens));
-  KV_TRY(in_range("max-queued", config.max_queued, config.max_sequences, kMaxQueued));
+  const std::uint32_t sequences =
+      config.max_sequences > 0 ? config.max_sequences : std::min(kDefaultMaxSequences, config.max_batched_tokens);
+  KV_TRY(in_range("max-num-seqs", sequences, 1, config.max_batched_tokens));
+  KV_TRY(in_range("max-queued", config.max_queued, sequences, kMaxQueued));
   if (config.logits_rows != 0) {
-    KV_TRY(in_range("logits-rows", config.logits_rows, config.max_sequences, config.max_batched_tokens));
+    KV_TRY(in_range("logits-rows", config.logits_rows, sequences, config.max_batched_tokens));
   }
   return ok_status();
 }

@@ -10,14 +10,18 @@
 
 namespace kvasir::engine {
 
+inline constexpr std::uint32_t kDefaultMaxSequences = 32;
+
 struct PoolConfig {
   // --kv-cache-memory, bytes; rounded down to whole blocks (the rest is shown as slack). 0 = as much as one sequence of
   // max_model_len tokens takes, which memory() reports like a given size.
   std::uint64_t kv_cache_bytes = 0;
   std::uint32_t block_tokens = 32;          // --block-size: 16, 32, 64, 128 or 256
   format::KvFormat kv_format = {};             // --kv-cache-dtype
-  std::uint32_t max_sequences = 32;         // --max-num-seqs: sequences that run at once
-  std::uint32_t max_batched_tokens = 512;   // --max-num-batched-tokens: rows of one step; at least max_sequences
+  std::uint32_t max_batched_tokens = 512;   // --max-num-batched-tokens: rows of one step
+  // --max-num-seqs: sequences that run at once, at most max_batched_tokens, since each may need a row of every step.
+  // 0 = kDefaultMaxSequences, or max_batched_tokens if that is less.
+  std::uint32_t max_sequences = 0;
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
   std::uint32_t max_queued = 4096;          // requests held in all, running ones included; more are refused (exhausted)
   std::uint32_t threads = 2;                // --threads, the caller's included

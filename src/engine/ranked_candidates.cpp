@@ -16,7 +16,7 @@ bool below(const Candidate& a, const Candidate& b) { return ranks_before(b, a); 
 }  // namespace
 
 RankedCandidates::RankedCandidates(std::uint32_t vocabulary)
-    : vocabulary_(vocabulary), heap_(std::make_unique<Candidate[]>(vocabulary)) {}
+    : vocabulary_(vocabulary), heap_(vocabulary) {}
 
 void RankedCandidates::start(std::span<const float> logits, std::span<const float> block_max, float max, float band) {
   KV_CHECK(logits.size() <= vocabulary_, "a row is no longer than the vocabulary");
@@ -42,7 +42,7 @@ std::optional<Candidate> RankedCandidates::next() {
     depth_ *= 2;
     first_ = false;
   }
-  std::pop_heap(heap_.get(), heap_.get() + heap_size_, below);
+  std::pop_heap(heap_.data(), heap_.data() + heap_size_, below);
   return heap_[--heap_size_];
 }
 
@@ -58,7 +58,7 @@ void RankedCandidates::gather(float lower, float upper) {
       }
     }
   }
-  std::make_heap(heap_.get(), heap_.get() + heap_size_, below);
+  std::make_heap(heap_.data(), heap_.data() + heap_size_, below);
 }
 
 }  // namespace kvasir::engine

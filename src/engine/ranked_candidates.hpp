@@ -8,12 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "base/ids.hpp"
 #include "engine/row_math.hpp"
+#include "platform/aligned_buffer.hpp"
 
 namespace kvasir::engine {
 
@@ -44,7 +44,7 @@ class RankedCandidates {
   void gather(float lower, float upper);
 
   std::uint32_t vocabulary_;
-  std::unique_ptr<Candidate[]> heap_;   // [vocabulary], the first heap_size_ are a heap with the best on top
+  platform::AlignedArray<Candidate> heap_;   // [vocabulary], the first heap_size_ are a heap with the best on top
   std::size_t heap_size_ = 0;
   std::span<const float> logits_, block_max_;
   float upper_ = 0;   // candidates at or above it have been gathered (all, once it is -infinity)

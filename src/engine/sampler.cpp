@@ -8,6 +8,7 @@
 #include "base/prng.hpp"
 #include "engine/ranked_candidates.hpp"
 #include "engine/row_math.hpp"
+#include "platform/aligned_buffer.hpp"
 
 namespace kvasir::engine {
 namespace {
@@ -31,9 +32,9 @@ struct Sampler::Scratch {
       : ranked(vocabulary), block_max(row_blocks(vocabulary)), tokens(vocabulary), weights(vocabulary) {}
 
   RankedCandidates ranked;
-  std::vector<float> block_max;    // [row_blocks]
-  std::vector<TokenId> tokens;     // [vocabulary] kept candidates, in order
-  std::vector<float> weights;      // [vocabulary] theirs
+  std::vector<float> block_max;             // [row_blocks]
+  platform::AlignedArray<TokenId> tokens;   // [vocabulary] kept candidates, in order
+  platform::AlignedArray<float> weights;    // [vocabulary] theirs
 
   // Walks the order and keeps the prefix that the cuts leave. Returns its length (at least 1 where a candidate exists)
   // and sets `sum` to its weights added in order.

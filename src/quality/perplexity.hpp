@@ -27,8 +27,8 @@ struct PerplexityProgress {
 struct PerplexityOptions {
   std::uint32_t context = 512;     // tokens of a window
   std::uint64_t max_windows = 0;   // 0 = all
-  std::function<void(const PerplexityProgress&)> progress;   // after each window; may be empty
-  std::function<bool()> stop;      // asked between steps; true ends with ErrorCode::cancelled; may be empty
+  std::function<void(const PerplexityProgress&)> progress = {};   // after each window; may be empty
+  std::function<bool()> stop = {};   // asked between steps; true ends with ErrorCode::cancelled; may be empty
 };
 
 struct PerplexityResult {
