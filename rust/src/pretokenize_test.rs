@@ -36,13 +36,15 @@ fn expressions(kind: PreTokenizer) -> Vec<String> {
     }
 }
 
-fn by_expressions(kind: PreTokenizer, text: &str) -> Vec<String> {
+fn splitters(kind: PreTokenizer) -> Vec<Split> {
+    let splitter = |e| Split::new(SplitPattern::Regex(e), SplitDelimiterBehavior::Isolated, false).unwrap();
+    expressions(kind).into_iter().map(splitter).collect()
+}
+
+fn by_expressions(splitters: &[Split], text: &str) -> Vec<String> {
     let mut pieces = PreTokenizedString::from(text);
-    for expression in expressions(kind) {
-        Split::new(SplitPattern::Regex(expression), SplitDelimiterBehavior::Isolated, false)
-            .unwrap()
-            .pre_tokenize(&mut pieces)
-            .unwrap();
+    for splitter in splitters {
+        splitter.pre_tokenize(&mut pieces).unwrap();
     }
     let splits = pieces.get_splits(OffsetReferential::Original, OffsetType::Byte);
     splits.into_iter().map(|(word, _, _)| word.to_string()).collect()
@@ -64,17 +66,22 @@ fn scanners_equal_their_expressions() {
         "７", "12345", "٣", "Ⅷ", "'", "'s", "'LL", "'Re", "!", "...", "$+<", "、", "‘", "👩‍👩‍👧", "\u{0}", "\u{7f}", "\u{e000}", "ก็",
     ];
     let mut state = 0x9e37_79b9_7f4a_7c15_u64; // xorshift64: the same texts every time
-    for _ in 0..1500 {
-        let mut text = String::new();
-        for _ in 0..(state % 14) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            text.push_str(atoms[(state >> 20) as usize % atoms.len()]);
-        }
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        for kind in KINDS {
-            assert_eq!(kind.split(&text), by_expressions(kind, &text), "{kind:?} {text:?}");
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) as usize % bound
+    };
+    let texts: Vec<String> = (0..1000)
+        .map(|_| {
+            let atoms_of_text = random(14);
+            (0..atoms_of_text).map(|_| atoms[random(atoms.len())]).collect()
+        })
+        .collect();
+    for kind in KINDS {
+        let splitters = splitters(kind);
+        for text in &texts {
+            assert_eq!(kind.split(text), by_expressions(&splitters, text), "{kind:?} {text:?}");
         }
     }
 }
