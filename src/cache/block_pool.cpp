@@ -48,10 +48,14 @@ BlockState BlockPool::state(BlockId block) const {
 
 std::uint32_t& BlockPool::counter(BlockState state) {
   switch (state) {
-    case BlockState::active: return counts_.active;
-    case BlockState::cached: return counts_.cached;
-    case BlockState::quarantined: return counts_.quarantined;
-    case BlockState::free: break;
+    case BlockState::active:
+      return counts_.active;
+    case BlockState::cached:
+      return counts_.cached;
+    case BlockState::quarantined:
+      return counts_.quarantined;
+    case BlockState::free:
+      break;
   }
   return counts_.free;
 }

@@ -56,8 +56,7 @@ void BlockTable::share(const BlockTable& other, BlockPool& pool) {
 void BlockTable::check_invariants(const BlockPool& pool) const {
   KV_CHECK(blocks_ == blocks_for_rows(rows_, block_tokens_), "a table has the blocks that its rows need");
   KV_CHECK(blocks_ <= capacity(), "a table is within its storage");
-  for (const BlockId block : ids())
-    KV_CHECK(pool.state(block) == BlockState::active, "a block in a table is active");
+  for (const BlockId block : ids()) KV_CHECK(pool.state(block) == BlockState::active, "a block in a table is active");
 }
 
 }  // namespace kvasir::cache

@@ -35,7 +35,8 @@ class BlockTable {
   // n more rows, taking blocks_to_append(n) blocks from the pool.
   // REQUIRES: room in the table, free blocks in the pool, and no needs_copy() unless n = 0.
   void append(std::uint32_t n, BlockPool& pool);
-  // Puts a fresh block in the place of the shared last one and says which to copy. REQUIRES: needs_copy(), a free block.
+  // Puts a fresh block in the place of the shared last one and says which to copy. REQUIRES: needs_copy(), a free
+  // block.
   struct Replaced {
     BlockId from = kNoBlock, to = kNoBlock;
   };

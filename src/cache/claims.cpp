@@ -16,7 +16,8 @@ Error to_error(const FitVerdict& v) {
   switch (v.fit) {
     case Fit::too_long:
       return {ErrorCode::does_not_fit,
-              fmt::format("the request needs {} token rows (prompt + max_tokens - 1) and the context holds {}", v.wanted, v.have)};
+              fmt::format("the request needs {} token rows (prompt + max_tokens - 1) and the context holds {}",
+                          v.wanted, v.have)};
     case Fit::too_large:
       return {ErrorCode::does_not_fit,
               fmt::format("the request needs {} KV blocks of group {} and {} are usable", v.wanted, v.group, v.have)};
@@ -25,7 +26,8 @@ Error to_error(const FitVerdict& v) {
               fmt::format("{} KV blocks of group {} are needed and {} are unclaimed now", v.wanted, v.group, v.have)};
     case Fit::no_sequence_slot:
       return {ErrorCode::exhausted, fmt::format("{} sequence slot is needed and {} are free now", v.wanted, v.have)};
-    case Fit::fits: break;
+    case Fit::fits:
+      break;
   }
   KV_CHECK(false, "to_error() of a verdict that fits");
 }

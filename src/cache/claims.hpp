@@ -1,8 +1,8 @@
 // Claims: promises of blocks to admitted requests, numbers rather than block states.
 // Thread rule: values; one owner.
 //
-// Invariant, per group: claimed <= free + cached - pinned. So a claimed block can always be allocated (evicting a cached
-// block if need be), and nothing admitted ever fails for memory.
+// Invariant, per group: claimed <= free + cached - pinned. So a claimed block can always be allocated (evicting a
+// cached block if need be), and nothing admitted ever fails for memory.
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ constexpr bool never_fits(Fit fit) { return fit == Fit::too_long || fit == Fit::
 // The answer to "does it fit", with both numbers. A plain value: asking costs no allocation.
 struct FitVerdict {
   Fit fit = Fit::fits;
-  std::uint32_t group = 0;    // the group that decided (exhausted, too_large)
-  std::uint64_t wanted = 0;   // too_long: rows; no_sequence_slot: sequences; else blocks
-  std::uint64_t have = 0;     // the same unit: allowed, or available now
+  std::uint32_t group = 0;   // the group that decided (exhausted, too_large)
+  std::uint64_t wanted = 0;  // too_long: rows; no_sequence_slot: sequences; else blocks
+  std::uint64_t have = 0;    // the same unit: allowed, or available now
   bool ok() const { return fit == Fit::fits; }
   bool operator==(const FitVerdict&) const = default;
 };

@@ -6,7 +6,8 @@
 namespace kvasir::cache {
 
 std::uint64_t pool_metadata_bytes(std::uint32_t blocks, bool shuffled) {
-  const std::uint64_t per_block = sizeof(std::uint32_t) + sizeof(std::uint8_t) + (shuffled ? 2 * sizeof(std::uint32_t) : 0);
+  const std::uint64_t per_block =
+      sizeof(std::uint32_t) + sizeof(std::uint8_t) + (shuffled ? 2 * sizeof(std::uint32_t) : 0);
   return blocks * per_block + FreeSet::bytes(blocks);
 }
 

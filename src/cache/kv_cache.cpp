@@ -53,7 +53,20 @@ Result<KvCache> KvCache::create(const KvCacheConfig& config) {
   return KvCache(config);
 }
 
-KvCache::KvCache(const KvCacheConfig& config) : slots_(config.max_sequences), max_sequence_rows_(config.max_sequence_rows) {
+std::uint64_t KvCache::metadata_bytes(const KvCacheConfig& config) {
+  const std::uint64_t groups = config.groups.size(), sequences = config.max_sequences;
+  std::uint64_t sum =
+      groups * sizeof(Group) + sequences * (sizeof(Slot) + sizeof(std::uint32_t) + groups * sizeof(CopyBlock));
+  for (const GroupConfig& g : config.groups) {
+    sum += pool_metadata_bytes(g.blocks, config.allocation_order.has_value());
+    sum += table_metadata_bytes(config.max_sequences,
+                                cache::table_capacity(config.max_sequence_rows, g.block_tokens, g.blocks));
+  }
+  return sum;
+}
+
+KvCache::KvCache(const KvCacheConfig& config)
+    : slots_(config.max_sequences), max_sequence_rows_(config.max_sequence_rows) {
   groups_.reserve(config.groups.size());
   for (const GroupConfig& g : config.groups) {
     const std::uint32_t capacity = cache::table_capacity(config.max_sequence_rows, g.block_tokens, g.blocks);
@@ -102,7 +115,8 @@ Result<SequenceId> KvCache::admit(std::uint64_t prompt_tokens, std::uint64_t max
   Slot& slot = slots_[slot_of(id)];
   for (std::uint32_t g = 0; g < groups(); ++g) {
     slot.claimed[g] = blocks_for_rows(bound_rows, groups_[g].block_tokens);
-    KV_CHECK(groups_[g].ledger.claim(slot.claimed[g], groups_[g].pool.counts()).ok(), "what the budget allows can be claimed");
+    KV_CHECK(groups_[g].ledger.claim(slot.claimed[g], groups_[g].pool.counts()).ok(),
+             "what the budget allows can be claimed");
   }
   return id;
 }
@@ -171,7 +185,8 @@ Result<SequenceId> KvCache::fork(SequenceId sequence, std::uint64_t bound_rows) 
     const bool partial = parent.rows % group.block_tokens != 0;
     child_copies[g] = partial && bound_rows > parent.rows;
     parent_copies[g] = partial && parent.bound > parent.rows && !parent.copy_claimed[g];
-    child_claim[g] = blocks_for_rows(bound_rows, group.block_tokens) - parent.tables[g].blocks() + (child_copies[g] ? 1 : 0);
+    child_claim[g] =
+        blocks_for_rows(bound_rows, group.block_tokens) - parent.tables[g].blocks() + (child_copies[g] ? 1 : 0);
     const std::uint64_t wanted = child_claim[g] + (parent_copies[g] ? 1 : 0);
     const std::uint64_t claimable = group.ledger.claimable(group.pool.counts());
     if (wanted > claimable) return to_error({Fit::exhausted, g, wanted, claimable});

@@ -33,8 +33,8 @@ struct GroupConfig {
 
 struct KvCacheConfig {
   std::vector<GroupConfig> groups;
-  std::uint32_t max_sequences = 0;      // sequences that hold blocks at one time
-  std::uint64_t max_sequence_rows = 0;  // the context limit, in rows
+  std::uint32_t max_sequences = 0;                // sequences that hold blocks at one time
+  std::uint64_t max_sequence_rows = 0;            // the context limit, in rows
   std::optional<std::uint64_t> allocation_order;  // seed: shuffles the physical order of blocks (BlockPool)
 };
 
@@ -55,11 +55,13 @@ class KvCache {
  public:
   // Errors: bad_input for no group, more than kMaxGroups, a zero size, or all blocks reserved.
   static Result<KvCache> create(const KvCacheConfig& config);
+  // Heap bytes that create() takes for this configuration, all of them. REQUIRES: create() would accept it.
+  static std::uint64_t metadata_bytes(const KvCacheConfig& config);
 
   // The admission rule: the bound is rows_bound(prompt, max_new) rows in every group. A plain value, no allocation.
   FitVerdict can_admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens) const;
-  // Claims the bound in all groups at once. Errors: does_not_fit (never will) or exhausted (not now), with both numbers;
-  // nothing has changed then.
+  // Claims the bound in all groups at once. Errors: does_not_fit (never will) or exhausted (not now), with both
+  // numbers; nothing has changed then.
   Result<SequenceId> admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens);
 
   // Room for n more rows, from the claim: always succeeds within the bound. REQUIRES: rows + n <= bound.

@@ -32,6 +32,17 @@ Result<Core> Core::create(const CoreConfig& config) {
   return Core(config, std::move(cache));
 }
 
+std::uint64_t Core::metadata_bytes(const CoreConfig& config) {
+  cache::KvCacheConfig cache_config = config.cache;
+  cache_config.max_sequences = config.limits.max_num_seqs;
+  constexpr std::uint64_t kRequest = sizeof(Request) + sizeof(std::uint32_t) + 3 * sizeof(RequestId);
+  constexpr std::uint64_t kSequence = sizeof(sched::RunningRequest) + sizeof(sched::QueuedRequest) +
+                                      sizeof(sched::Chunk) +
+                                      sizeof(RequestId);  // views and the plan: a chunk, a place among the admitted
+  return cache::KvCache::metadata_bytes(cache_config) + config.max_requests * kRequest +
+         config.limits.max_num_seqs * kSequence;
+}
+
 Core::Core(const CoreConfig& config, cache::KvCache cache)
     : cache_(std::move(cache)), limits_(config.limits), requests_(config.max_requests) {
   for (std::vector<RequestId>* list : {&queued_, &running_, &finished_}) list->reserve(config.max_requests);

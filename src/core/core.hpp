@@ -22,7 +22,7 @@
 namespace kvasir::core {
 
 struct CoreConfig {
-  cache::KvCacheConfig cache;        // max_sequences is set from limits.max_num_seqs
+  cache::KvCacheConfig cache;  // max_sequences is set from limits.max_num_seqs
   sched::Limits limits;
   std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
 };
@@ -45,6 +45,9 @@ class Core {
  public:
   // Errors: bad_input from the limits or the cache configuration.
   static Result<Core> create(const CoreConfig& config);
+  // Heap bytes of a core of this configuration, cache metadata included; each request's tokens come on top (4 B each,
+  // of its bound). REQUIRES: create() would accept it.
+  static std::uint64_t metadata_bytes(const CoreConfig& config);
 
   // Queues a request. Errors, with both numbers: bad_input (empty prompt), does_not_fit (more rows than the context or
   // the pool can ever hold), exhausted (max_requests are known).

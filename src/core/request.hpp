@@ -21,11 +21,11 @@ namespace kvasir::core {
 enum class RequestState : std::uint8_t { queued, prefilling, decoding, finished };
 
 enum class FinishReason : std::uint8_t {
-  none,       // not finished
-  stop,       // the caller of apply() said so
-  length,     // max_new_tokens reached
+  none,    // not finished
+  stop,    // the caller of apply() said so
+  length,  // max_new_tokens reached
   cancelled,
-  error,      // can no longer be served: `refusal` says why
+  error,  // can no longer be served: `refusal` says why
 };
 
 std::string_view to_string(RequestState state);
@@ -43,11 +43,11 @@ struct Request {
   bool cancel_requested = false;  // takes effect when the step in flight ends
   std::uint32_t prompt_tokens = 0;
   std::uint32_t max_new_tokens = 0;
-  std::uint32_t computed = 0;     // rows whose values are in the cache
-  std::uint32_t in_flight = 0;    // rows that the step in flight is computing
-  std::vector<TokenId> tokens;    // prompt, then output; capacity for all of it since submit
-  SequenceId sequence;            // in the cache, while admitted
-  cache::FitVerdict refusal;      // with FinishReason::error
+  std::uint32_t computed = 0;   // rows whose values are in the cache
+  std::uint32_t in_flight = 0;  // rows that the step in flight is computing
+  std::vector<TokenId> tokens;  // prompt, then output; capacity for all of it since submit
+  SequenceId sequence;          // in the cache, while admitted
+  cache::FitVerdict refusal;    // with FinishReason::error
 
   std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }
   bool running() const { return state == RequestState::prefilling || state == RequestState::decoding; }

@@ -67,10 +67,10 @@ std::optional<std::string> cgroup_path(std::string_view text, std::string_view c
 }
 
 struct CgroupFiles {
-  const char* controllers;   // as in /proc/self/cgroup
-  const char* mount;         // below the root
+  const char* controllers;  // as in /proc/self/cgroup
+  const char* mount;        // below the root
   const char *limit, *usage;
-  const char* reclaimable;   // key in memory.stat: file pages that the kernel drops before it refuses
+  const char* reclaimable;  // key in memory.stat: file pages that the kernel drops before it refuses
 };
 constexpr CgroupFiles kVersion2{"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
 constexpr CgroupFiles kVersion1{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
@@ -83,7 +83,8 @@ std::optional<std::uint64_t> left_in(const std::filesystem::path& folder, const 
   if (!limit_text || !usage_text) return std::nullopt;
   const std::optional<std::uint64_t> limit = leading_number(*limit_text), usage = leading_number(*usage_text);
   if (!limit || !usage) return std::nullopt;
-  const std::uint64_t reclaimable = field(read_text(folder / "memory.stat").value_or(""), files.reclaimable).value_or(0);
+  const std::uint64_t reclaimable =
+      field(read_text(folder / "memory.stat").value_or(""), files.reclaimable).value_or(0);
   const std::uint64_t held = *usage - std::min(*usage, reclaimable);
   return *limit - std::min(*limit, held);
 }
@@ -184,8 +185,9 @@ std::size_t AddressRange::resident(std::size_t offset, std::size_t bytes) const 
   for (std::size_t at = offset / page_bytes() * page_bytes(); at < end; at += in_memory.size() * page_bytes()) {
     const std::size_t part = std::min(end - at, in_memory.size() * page_bytes());
     KV_CHECK(::mincore(data_ + at, part, in_memory.data()) == 0, "our own pages can be asked about");
-    pages += static_cast<std::size_t>(std::count_if(in_memory.begin(), in_memory.begin() + static_cast<std::ptrdiff_t>(part / page_bytes()),
-                                                    [](unsigned char flags) { return (flags & 1) != 0; }));
+    pages += static_cast<std::size_t>(
+        std::count_if(in_memory.begin(), in_memory.begin() + static_cast<std::ptrdiff_t>(part / page_bytes()),
+                      [](unsigned char flags) { return (flags & 1) != 0; }));
   }
   return pages * page_bytes();
 }

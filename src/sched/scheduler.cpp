@@ -27,7 +27,8 @@ WaitReason reason_of(const cache::FitVerdict& verdict) {
 // Builds one plan; holds what is left of the step's token budget.
 class Planner {
  public:
-  Planner(const SchedulerState& state, StepPlan& out) : state_(state), out_(out), left_(state.limits.max_num_batched_tokens) {}
+  Planner(const SchedulerState& state, StepPlan& out)
+      : state_(state), out_(out), left_(state.limits.max_num_batched_tokens) {}
 
   void decode() {
     for (const RunningRequest& r : state_.running) {

@@ -16,9 +16,8 @@ namespace {
 constexpr std::uint64_t kMaxBlocks = std::numeric_limits<BlockId>::max();
 
 Error too_small(std::uint64_t needed, std::uint64_t capacity) {
-  return {ErrorCode::does_not_fit,
-          fmt::format("kv-cache-memory = {} ({} bytes); one sequence needs {} ({} bytes)", format_bytes(capacity),
-                      capacity, format_bytes(needed), needed)};
+  return {ErrorCode::does_not_fit, fmt::format("kv-cache-memory = {} ({} bytes); one sequence needs {} ({} bytes)",
+                                               format_bytes(capacity), capacity, format_bytes(needed), needed)};
 }
 
 Result<std::vector<GroupPlan>> layouts(const format::KvGeometry& geometry) {

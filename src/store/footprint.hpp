@@ -23,10 +23,10 @@ struct GroupPlan {
 };
 
 struct StorePlan {
-  std::uint64_t capacity_bytes = 0;   // as asked for
+  std::uint64_t capacity_bytes = 0;  // as asked for
   std::uint64_t superpage_bytes = 0;
-  std::uint64_t arena_bytes = 0;      // superpages of all groups: what is mapped; <= capacity_bytes
-  std::uint64_t slack_bytes = 0;      // odd bytes, tails of superpages, superpages that no group got
+  std::uint64_t arena_bytes = 0;  // superpages of all groups: what is mapped; <= capacity_bytes
+  std::uint64_t slack_bytes = 0;  // odd bytes, tails of superpages, superpages that no group got
   std::vector<GroupPlan> groups;
   // Rows that one sequence alone could have: the tightest group decides.
   std::uint64_t max_rows() const;
@@ -38,7 +38,8 @@ struct StorePlan {
 Result<StorePlan> plan_store(const format::KvGeometry& geometry, std::uint64_t capacity_bytes,
                              std::uint64_t minimum_rows = 1);
 
-// The least capacity, in whole pages, whose plan holds one sequence of `rows` rows (of one row for 0). Errors: bad_input if it overflows.
+// The least capacity, in whole pages, whose plan holds one sequence of `rows` rows (of one row for 0). Errors:
+// bad_input if it overflows.
 Result<std::uint64_t> capacity_for_rows(const format::KvGeometry& geometry, std::uint64_t rows);
 
 }  // namespace kvasir::store

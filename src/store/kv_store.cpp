@@ -48,7 +48,8 @@ Status KvStore::populate_blocks(std::uint32_t group, std::uint32_t count) {
   if (count <= populated_[group]) return ok_status();
   std::byte* const begin = address(group, static_cast<BlockId>(populated_[group]));
   std::byte* const end = address(group, static_cast<BlockId>(count - 1)) + views_[group].blocks.block_bytes;
-  KV_TRY(arena_.populate(static_cast<std::uint64_t>(begin - arena_.data()), static_cast<std::uint64_t>(end - arena_.data())));
+  KV_TRY(arena_.populate(static_cast<std::uint64_t>(begin - arena_.data()),
+                         static_cast<std::uint64_t>(end - arena_.data())));
   if (poison_) std::memset(begin, kPoisonByte, static_cast<std::size_t>(end - begin));
   populated_[group] = count;
   return ok_status();

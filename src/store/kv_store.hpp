@@ -24,9 +24,9 @@ inline constexpr bool kPoisonByDefault = true;
 struct KvStoreConfig {
   format::KvGeometry geometry;
   std::uint64_t capacity_bytes = 0;
-  std::uint64_t minimum_rows = 1;        // a sequence of that many rows must fit
-  bool populate_at_start = true;         // else populate_blocks() before a claim is granted
-  bool poison_free = kPoisonByDefault;   // memory starts as NaN, and poison_block() does something
+  std::uint64_t minimum_rows = 1;       // a sequence of that many rows must fit
+  bool populate_at_start = true;        // else populate_blocks() before a claim is granted
+  bool poison_free = kPoisonByDefault;  // memory starts as NaN, and poison_block() does something
   ArenaOptions arena;
 };
 

@@ -123,7 +123,8 @@ TEST(BlockPool, RandomOperationsAgreeWithTheNaiveTwin) {
         case 1: {
           const auto lowest = std::ranges::find(twin, BlockState::free, &TwinBlock::state);
           if (lowest == twin.end()) break;
-          ASSERT_EQ(pool.allocate(), static_cast<BlockId>(lowest - twin.begin())) << "seed " << seed << " step " << step;
+          ASSERT_EQ(pool.allocate(), static_cast<BlockId>(lowest - twin.begin()))
+              << "seed " << seed << " step " << step;
           *lowest = {.refs = 1};
           break;
         }

@@ -1,5 +1,5 @@
-// Counts heap allocations of a test binary. Replaces the global operator new: include it in exactly one file of a binary.
-// Thread rule: counters are atomic.
+// Counts heap allocations of a test binary. Replaces the global operator new: include it in exactly one file of a
+// binary. Thread rule: counters are atomic.
 #pragma once
 
 #include <atomic>

@@ -50,16 +50,14 @@ TEST(Footprint, PageTableAllocatesExactlyWhatIsPlanned) {
   EXPECT_EQ(made.bytes, page_table_bytes(7, 33));
 }
 
-TEST(Footprint, CacheAllocatesPoolsAndTablesAsPlanned) {
-  // Two caches that differ in blocks and context only: the difference is pools and tables, to the byte.
-  const auto bytes = [](std::uint32_t blocks, std::uint64_t context) {
-    const KvCacheConfig config{{{16, blocks, 0}}, 3, context, std::nullopt};
-    return test::allocations_of([&] { EXPECT_TRUE(KvCache::create(config).ok()); }).bytes;
-  };
-  const auto planned = [](std::uint32_t blocks, std::uint64_t context) {
-    return pool_metadata_bytes(blocks, false) + table_metadata_bytes(3, table_capacity(context, 16, blocks));
-  };
-  EXPECT_EQ(bytes(1000, 500) - bytes(10, 100), planned(1000, 500) - planned(10, 100));
+TEST(Footprint, CacheAllocatesExactlyWhatIsPlanned) {
+  const KvCacheConfig configs[] = {{{{16, 1000, 0}}, 3, 500, std::nullopt},
+                                   {{{16, 1000, 1}, {32, 70, 0}}, 9, 100'000, std::nullopt},
+                                   {{{16, 1000, 0}}, 1, 1, 7}};
+  for (const KvCacheConfig& config : configs) {
+    const test::Allocations made = test::allocations_of([&] { EXPECT_TRUE(KvCache::create(config).ok()); });
+    EXPECT_EQ(made.bytes, KvCache::metadata_bytes(config));
+  }
 }
 
 }  // namespace

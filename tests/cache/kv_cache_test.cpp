@@ -38,8 +38,17 @@ TEST(KvCache, AdmissionIsExactAtTheLimit) {  // known fault B19: pool 4 x 16
     std::uint64_t prompt, max_new;
     bool fits;
   };
-  for (const Case c : {Case{64, 0, true}, {63, 1, true}, {64, 1, true}, {60, 4, true}, {60, 5, true}, {1, 63, true},
-                       {1, 64, true}, {65, 0, false}, {64, 2, false}, {60, 6, false}, {1, 65, false}}) {
+  for (const Case c : {Case{64, 0, true},
+                       {63, 1, true},
+                       {64, 1, true},
+                       {60, 4, true},
+                       {60, 5, true},
+                       {1, 63, true},
+                       {1, 64, true},
+                       {65, 0, false},
+                       {64, 2, false},
+                       {60, 6, false},
+                       {1, 65, false}}) {
     KvCache cache = make({{16, 4, 0}}, 2, 1000);
     Result<SequenceId> sequence = cache.admit(c.prompt, c.max_new);
     ASSERT_EQ(sequence.ok(), c.fits) << c.prompt << "+" << c.max_new;
@@ -148,7 +157,8 @@ TEST(KvCache, QuarantineNeverBreaksAPromise) {
   KvCache cache = make({{16, 4, 0}}, 2, 64);
   const SequenceId sequence = cache.admit(33, 0).value();
   ASSERT_TRUE(cache.quarantine(0, 3).ok());
-  EXPECT_EQ(cache.quarantine(0, 2).error().code, ErrorCode::exhausted) << "three blocks are promised and three are left";
+  EXPECT_EQ(cache.quarantine(0, 2).error().code, ErrorCode::exhausted)
+      << "three blocks are promised and three are left";
   cache.reserve_rows(sequence, 33);
   cache.check_invariants();
   EXPECT_EQ(cache.can_admit(64, 0).fit, Fit::too_large) << "it can never fit while the block is out";
@@ -169,11 +179,21 @@ class PlayedMemory {
 
   void step() {
     switch (random_.below(8)) {
-      case 0: admit(); break;
-      case 1: fork(); break;
-      case 2: release(); break;
-      case 3: truncate(); break;
-      default: grow(); break;
+      case 0:
+        admit();
+        break;
+      case 1:
+        fork();
+        break;
+      case 2:
+        release();
+        break;
+      case 3:
+        truncate();
+        break;
+      default:
+        grow();
+        break;
     }
     cache_.check_invariants();
     verify();

@@ -16,6 +16,19 @@ TEST(Allocations, TheCounterCounts) {
   EXPECT_EQ(some.bytes, 100 * sizeof(int));
 }
 
+TEST(Allocations, CoreAllocatesExactlyWhatIsPlanned) {
+  for (const std::uint32_t scale : {1u, 7u}) {
+    CoreConfig config;
+    config.cache.groups = {{16, 40 * scale, 0}, {32, 20, 0}};
+    config.cache.max_sequence_rows = 300;
+    config.limits = {.max_num_seqs = 8 * scale, .max_num_batched_tokens = 64, .chunk_alignment = 16};
+    config.max_requests = 64 * scale;
+    const test::Allocations made = test::allocations_of([&] { EXPECT_TRUE(Core::create(config).ok()); });
+    const std::uint64_t working_copy = config.cache.groups.size() * sizeof(cache::GroupConfig);  // of the configuration
+    EXPECT_EQ(made.bytes, Core::metadata_bytes(config) + working_copy);
+  }
+}
+
 TEST(Allocations, PlanApplyAndCancelUseNoHeap) {
   CoreConfig config;
   config.cache.groups = {{16, 40, 0}, {32, 20, 0}};

@@ -128,8 +128,8 @@ TEST(Core, IdsRiseWithArrivalThoughSlotsAreReused) {
   EXPECT_THAT(core.finished(), IsEmpty());
 }
 
-// Random arrivals, steps, stops, hang-ups and lost steps. Memory is played with one token a row: what a step attends to,
-// read through the block tables, must be exactly the request's own history, whatever else ran and ended meanwhile.
+// Random arrivals, steps, stops, hang-ups and lost steps. Memory is played with one token a row: what a step attends
+// to, read through the block tables, must be exactly the request's own history, whatever else ran and ended meanwhile.
 class Play {
  public:
   explicit Play(std::uint64_t seed) : core_(Core::create(config(seed)).value()), random_(seed) {}

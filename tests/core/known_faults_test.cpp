@@ -65,9 +65,9 @@ TEST(KnownFaults, B13DroppedStreamsLeakNothing) {
   Core core = make({.blocks = 40, .max_num_seqs = 10});
   for (int i = 0; i < 300; ++i) {
     const RequestId id = submit(core, 50, 10).value();
-    if (i % 3 == 1) core.plan(0);                       // dropped with its first chunk in flight
-    if (i % 3 == 2) step(core);                         // dropped after its first chunk
-    EXPECT_TRUE(core.cancel(id));                       // or while queued
+    if (i % 3 == 1) core.plan(0);  // dropped with its first chunk in flight
+    if (i % 3 == 2) step(core);    // dropped after its first chunk
+    EXPECT_TRUE(core.cancel(id));  // or while queued
     if (core.step_in_flight()) finish_step(core);
     EXPECT_EQ(core.find(id)->reason, FinishReason::cancelled);
     expect_flushed(core);
@@ -108,8 +108,17 @@ TEST(KnownFaults, B19TheLimitIsExact) {
     std::uint64_t max_new;
     bool fits;
   };
-  for (const Case c : {Case{64, 0, true}, {63, 1, true}, {64, 1, true}, {60, 4, true}, {60, 5, true}, {1, 63, true},
-                       {1, 64, true}, {64, 2, false}, {60, 6, false}, {1, 65, false}, {65, 0, false}}) {
+  for (const Case c : {Case{64, 0, true},
+                       {63, 1, true},
+                       {64, 1, true},
+                       {60, 4, true},
+                       {60, 5, true},
+                       {1, 63, true},
+                       {1, 64, true},
+                       {64, 2, false},
+                       {60, 6, false},
+                       {1, 65, false},
+                       {65, 0, false}}) {
     Core core = make({.blocks = 4});
     const Result<RequestId> id = submit(core, c.prompt, c.max_new);
     ASSERT_EQ(id.ok(), c.fits) << c.prompt << "+" << c.max_new;

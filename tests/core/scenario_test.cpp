@@ -1,4 +1,5 @@
-// Plays the text scenarios beside this file: arrivals, steps and hang-ups under virtual time, and what must come of them.
+// Plays the text scenarios beside this file: arrivals, steps and hang-ups under virtual time, and what must come of
+// them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +19,16 @@ namespace {
 
 std::string_view to_string(sched::WaitReason reason) {
   switch (reason) {
-    case sched::WaitReason::none: return "none";
-    case sched::WaitReason::sequence_limit: return "sequence_limit";
-    case sched::WaitReason::token_budget: return "token_budget";
-    case sched::WaitReason::blocks: return "blocks";
-    case sched::WaitReason::never_fits: return "never_fits";
+    case sched::WaitReason::none:
+      return "none";
+    case sched::WaitReason::sequence_limit:
+      return "sequence_limit";
+    case sched::WaitReason::token_budget:
+      return "token_budget";
+    case sched::WaitReason::blocks:
+      return "blocks";
+    case sched::WaitReason::never_fits:
+      return "never_fits";
   }
   return "?";
 }
@@ -53,7 +59,9 @@ class Player {
   }
 
   Core& core() { return core_.at(0); }
-  void check() { if (!core_.empty()) core().check_invariants(); }
+  void check() {
+    if (!core_.empty()) core().check_invariants();
+  }
 
  private:
   std::string configure(std::istringstream& words) {

@@ -42,7 +42,8 @@ TEST(Scheduler, DecodeRowsComeFirstThenPromptsThenTheQueue) {
   s.running = {{id(1), 10, 30, false}, {id(2), 5, 6, true}};
   s.queued = {{id(3), 40, 40}};
   const StepPlan plan = s.plan();
-  EXPECT_THAT(plan.chunks, ElementsAre(Chunk{id(2), 5, 1, true}, Chunk{id(1), 10, 20, true}, Chunk{id(3), 0, 11, false}));
+  EXPECT_THAT(plan.chunks,
+              ElementsAre(Chunk{id(2), 5, 1, true}, Chunk{id(1), 10, 20, true}, Chunk{id(3), 0, 11, false}));
   EXPECT_THAT(plan.admitted, ElementsAre(id(3)));
   EXPECT_EQ(plan.decode_rows, 1u);
   EXPECT_EQ(plan.prefill_tokens, 31u);
@@ -154,7 +155,8 @@ Scene random_scene(std::uint64_t seed) {
   for (std::uint32_t i = random.below(s.limits.max_num_seqs + 1); i > 0; --i) {
     const std::uint32_t computed = random.below(50);
     const bool decoding = random.below(2) == 0;
-    s.running.push_back({id(next++), computed, computed + (decoding ? 1 : 1 + random.below(40)), decoding, random.below(4) != 0});
+    s.running.push_back(
+        {id(next++), computed, computed + (decoding ? 1 : 1 + random.below(40)), decoding, random.below(4) != 0});
   }
   for (std::uint32_t i = random.below(6); i > 0; --i) {
     const std::uint32_t prompt = 1 + random.below(60);
