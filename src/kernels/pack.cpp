@@ -28,12 +28,12 @@ constexpr std::uint64_t every_byte(std::uint8_t b) { return 0x0101010101010101u 
 
 // Byte i is bit i of `bits`, 0 or 1.
 constexpr std::uint64_t spread_bits(std::uint8_t bits) {
-  const std::uint64_t picked = every_byte(bits) & 0x8040201008040201u;   // byte i keeps bit i, at its own place
-  return ((picked + every_byte(0x7f)) >> 7) & every_byte(1);             // not zero -> 1
+  const std::uint64_t picked = every_byte(bits) & 0x8040201008040201u;  // byte i keeps bit i, at its own place
+  return ((picked + every_byte(0x7f)) >> 7) & every_byte(1);            // not zero -> 1
 }
 
-// One block of one row as a decoder leaves it: 32 codes, a byte each, k ascending, and up to two scales an output in the
-// form's element type (f16 bits or f32): d | d, m | s, m | s0, s1.
+// One block of one row as a decoder leaves it: 32 codes, a byte each, k ascending, and up to two scales an output in
+// the form's element type (f16 bits or f32): d | d, m | s, m | s0, s1.
 struct Codes {
   std::uint64_t bytes[4];
 };
@@ -85,7 +85,9 @@ struct Q4_1 {  // d[2] m[2] qs[16]
   static constexpr WeightForm kForm = WeightForm::u4_dm;
   static constexpr SourceBlock kBlock = {32, 20};
   static Codes codes(const std::byte* p, std::size_t) { return nibble_codes(p + 4); }
-  static HalfPair scales(const std::byte* p, std::size_t) { return {load<std::uint16_t>(p), load<std::uint16_t>(p + 2)}; }
+  static HalfPair scales(const std::byte* p, std::size_t) {
+    return {load<std::uint16_t>(p), load<std::uint16_t>(p + 2)};
+  }
 };
 struct Q5_0 {  // d[2] qh[4] qs[16]
   static constexpr WeightForm kForm = WeightForm::u5_d;
@@ -97,14 +99,17 @@ struct Q5_1 {  // d[2] m[2] qh[4] qs[16]
   static constexpr WeightForm kForm = WeightForm::u5_dm;
   static constexpr SourceBlock kBlock = {32, 24};
   static Codes codes(const std::byte* p, std::size_t) { return nibble_codes_5(p + 8, p + 4); }
-  static HalfPair scales(const std::byte* p, std::size_t) { return {load<std::uint16_t>(p), load<std::uint16_t>(p + 2)}; }
+  static HalfPair scales(const std::byte* p, std::size_t) {
+    return {load<std::uint16_t>(p), load<std::uint16_t>(p + 2)};
+  }
 };
 struct Q8_0 {  // d[2] qs[32], signed
   static constexpr WeightForm kForm = WeightForm::u8_d;
   static constexpr SourceBlock kBlock = {32, 34};
   static Codes codes(const std::byte* p, std::size_t) {
     Codes codes;
-    for (std::size_t i = 0; i < 4; ++i) codes.bytes[i] = load<std::uint64_t>(p + 2 + 8 * i) ^ every_byte(0x80);   // q + 128
+    for (std::size_t i = 0; i < 4; ++i)
+      codes.bytes[i] = load<std::uint64_t>(p + 2 + 8 * i) ^ every_byte(0x80);  // q + 128
     return codes;
   }
   static HalfPair scales(const std::byte* p, std::size_t) { return {load<std::uint16_t>(p), 0}; }
@@ -158,7 +163,7 @@ template <int kBits>
 void put_codes(const Codes& codes, std::byte* to) {
   constexpr std::size_t kVector = 64;
   constexpr std::uint32_t kOnes = 0x01010101u;
-  std::uint32_t word[8];   // word[4h + j]: the four codes of k = 16h + 4j ..
+  std::uint32_t word[8];  // word[4h + j]: the four codes of k = 16h + 4j ..
   std::memcpy(word, codes.bytes, sizeof word);
   if constexpr (kBits == 8) {
     for (std::size_t j = 0; j < 8; ++j) store(to + j * kVector, word[j]);
@@ -183,7 +188,8 @@ void put_codes(const Codes& codes, std::byte* to) {
 }
 
 template <class Source>
-void pack_integer(const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows, std::size_t k, std::byte* tile) {
+void pack_integer(const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows, std::size_t k,
+                  std::byte* tile) {
   constexpr FormTraits kTraits = traits(Source::kForm);
   constexpr std::size_t kSubBlocks = Source::kBlock.elements / kBlockInputs;
   for (std::size_t block = 0; block < k / kBlockInputs; ++block)
@@ -196,13 +202,14 @@ void pack_integer(const std::byte* rows, std::size_t row_bytes, std::size_t vali
       const auto pair = Source::scales(from, block % kSubBlocks);
       std::byte* scales = half + kTraits.code_bytes;
       store(scales + lane * sizeof pair.first, pair.first);
-      if constexpr (kTraits.scales != ScaleKind::d) store(scales + (kHalfOutputs + lane) * sizeof pair.second, pair.second);
+      if constexpr (kTraits.scales != ScaleKind::d)
+        store(scales + (kHalfOutputs + lane) * sizeof pair.second, pair.second);
     }
 }
 
 template <class Element>
 void pack_float(const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows, std::size_t k, std::byte* tile) {
-  constexpr std::size_t kStep = 64 / sizeof(Element);   // one cache line of every row at a time
+  constexpr std::size_t kStep = 64 / sizeof(Element);  // one cache line of every row at a time
   for (std::size_t first = 0; first < k; first += kStep)
     for (std::size_t output = 0; output < valid_rows; ++output)
       for (std::size_t i = first; i < k && i < first + kStep; ++i)
@@ -210,7 +217,8 @@ void pack_float(const std::byte* rows, std::size_t row_bytes, std::size_t valid_
               load<Element>(rows + output * row_bytes + i * sizeof(Element)));
 }
 
-using Packer = void (*)(const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows, std::size_t k, std::byte* tile);
+using Packer = void (*)(const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows, std::size_t k,
+                        std::byte* tile);
 struct Encoding {
   WeightForm form;
   SourceBlock block;
@@ -224,17 +232,28 @@ constexpr Encoding integer() {
 
 Encoding encoding_of(SourceEncoding encoding) {
   switch (encoding) {
-    case SourceEncoding::f32: return {WeightForm::f32, {1, 4}, pack_float<std::uint32_t>};
-    case SourceEncoding::f16: return {WeightForm::f16, {1, 2}, pack_float<std::uint16_t>};
-    case SourceEncoding::bf16: return {WeightForm::bf16, {1, 2}, pack_float<std::uint16_t>};
-    case SourceEncoding::q4_0: return integer<Q4_0>();
-    case SourceEncoding::q4_1: return integer<Q4_1>();
-    case SourceEncoding::q5_0: return integer<Q5_0>();
-    case SourceEncoding::q5_1: return integer<Q5_1>();
-    case SourceEncoding::q8_0: return integer<Q8_0>();
-    case SourceEncoding::q4_k: return integer<Q4_K>();
-    case SourceEncoding::q5_k: return integer<Q5_K>();
-    case SourceEncoding::q6_k: return integer<Q6_K>();
+    case SourceEncoding::f32:
+      return {WeightForm::f32, {1, 4}, pack_float<std::uint32_t>};
+    case SourceEncoding::f16:
+      return {WeightForm::f16, {1, 2}, pack_float<std::uint16_t>};
+    case SourceEncoding::bf16:
+      return {WeightForm::bf16, {1, 2}, pack_float<std::uint16_t>};
+    case SourceEncoding::q4_0:
+      return integer<Q4_0>();
+    case SourceEncoding::q4_1:
+      return integer<Q4_1>();
+    case SourceEncoding::q5_0:
+      return integer<Q5_0>();
+    case SourceEncoding::q5_1:
+      return integer<Q5_1>();
+    case SourceEncoding::q8_0:
+      return integer<Q8_0>();
+    case SourceEncoding::q4_k:
+      return integer<Q4_K>();
+    case SourceEncoding::q5_k:
+      return integer<Q5_K>();
+    case SourceEncoding::q6_k:
+      return integer<Q6_K>();
   }
   check_failed(__FILE__, __LINE__, "encoding", "an encoding is one of the enumerators");
 }

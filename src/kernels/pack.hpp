@@ -1,6 +1,6 @@
 // From GGUF tensor rows to packed tiles. Nothing is rounded: unpacking a tile gives bit for bit the values that GGUF
-// dequantization gives (value = d * q, or d * q + m in two roundings; the K-quants' products d*sc and dmin*mn are exact).
-// Thread rule: pure in the arguments; threads may pack different tiles of one matrix at once.
+// dequantization gives (value = d * q, or d * q + m in two roundings; the K-quants' products d*sc and dmin*mn are
+// exact). Thread rule: pure in the arguments; threads may pack different tiles of one matrix at once.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ struct SourceBlock {
 };
 SourceBlock source_block(SourceEncoding encoding);
 
-// Packs one tile of 32 outputs. rows: the tile's first row; row r starts at rows + r * row_bytes. valid_rows: 1..32 rows
-// that exist; the others become zero codes and zero scales. tile: tile_bytes(form_of(encoding), k) bytes, all written.
-// REQUIRES: k is a multiple of source_block(encoding).elements.
+// Packs one tile of 32 outputs. rows: the tile's first row; row r starts at rows + r * row_bytes. valid_rows: 1..32
+// rows that exist; the others become zero codes and zero scales. tile: tile_bytes(form_of(encoding), k) bytes, all
+// written. REQUIRES: k is a multiple of source_block(encoding).elements.
 void pack_tile(SourceEncoding encoding, const std::byte* rows, std::size_t row_bytes, std::size_t valid_rows,
                std::size_t k, std::byte* tile);
 

@@ -31,19 +31,25 @@ struct Case {
   std::uint32_t rows = 1, tile_rows = 1;
 
   AttentionRun run() const {
-    return {.heads = heads.query, .rows = rows, .first_position = kv.tokens - rows, .tile_rows = tile_rows,
+    return {.heads = heads.query,
+            .rows = rows,
+            .first_position = kv.tokens - rows,
+            .tile_rows = tile_rows,
             .scale = 1.0f / std::sqrt(static_cast<float>(kv.head_dim))};
   }
-  std::vector<float> queries() const { return Random(kv.seed + 1000).normals(std::size_t{rows} * heads.query * kv.head_dim, 2); }
+  std::vector<float> queries() const {
+    return Random(kv.seed + 1000).normals(std::size_t{rows} * heads.query * kv.head_dim, 2);
+  }
   std::string name() const {
-    return "heads " + std::to_string(heads.query) + "/" + std::to_string(heads.kv) + ", head_dim " + std::to_string(kv.head_dim) + ", block " +
-           std::to_string(kv.block_tokens) + ", length " + std::to_string(kv.tokens) + ", rows " + std::to_string(rows) + " in tiles of " +
-           std::to_string(tile_rows) + ", K " + std::string(format::to_string(kv.format.k)) + ", V " + std::string(format::to_string(kv.format.v));
+    return "heads " + std::to_string(heads.query) + "/" + std::to_string(heads.kv) + ", head_dim " +
+           std::to_string(kv.head_dim) + ", block " + std::to_string(kv.block_tokens) + ", length " +
+           std::to_string(kv.tokens) + ", rows " + std::to_string(rows) + " in tiles of " + std::to_string(tile_rows) +
+           ", K " + std::string(format::to_string(kv.format.k)) + ", V " + std::string(format::to_string(kv.format.v));
   }
 };
 
-// Every head shape meets every head size; the other dimensions are walked at strides coprime to each other, so that every
-// value of each, and most pairs, occur. Rows are few enough that the twin takes milliseconds.
+// Every head shape meets every head size; the other dimensions are walked at strides coprime to each other, so that
+// every value of each, and most pairs, occur. Rows are few enough that the twin takes milliseconds.
 std::vector<Case> covering_cases() {
   std::vector<Case> cases;
   std::uint32_t i = 0;
@@ -51,8 +57,12 @@ std::vector<Case> covering_cases() {
     for (std::uint32_t head_dim : kHeadDims) {
       Case c;
       c.heads = heads;
-      c.kv = {.kv_heads = heads.kv, .head_dim = head_dim, .block_tokens = kBlockTokens[i % 3], .tokens = kLengths[(i * 4 + i / 9) % 9],
-              .format = {.k = kTypes[i % 3], .v = kTypes[(i / 3 + i) % 3]}, .seed = i + 1};
+      c.kv = {.kv_heads = heads.kv,
+              .head_dim = head_dim,
+              .block_tokens = kBlockTokens[i % 3],
+              .tokens = kLengths[(i * 4 + i / 9) % 9],
+              .format = {.k = kTypes[i % 3], .v = kTypes[(i / 3 + i) % 3]},
+              .seed = i + 1};
       const std::uint32_t affordable = 600'000 / (heads.query * head_dim * c.kv.tokens) + 1;
       c.rows = std::min({c.kv.tokens, affordable, 1 + i * 5 % 19});
       c.tile_rows = std::min(1 + i % 7, static_cast<std::uint32_t>(kMaxAttentionLines) / (heads.query / heads.kv));
@@ -74,10 +84,16 @@ TEST_P(AttentionEveryClass, EqualsTheTwin) {
 // The state of one span, line by line: a line that sees no key of it says so, and the others have the twin's bits.
 TEST_P(AttentionEveryClass, SpansWithUnseenLinesEqualTheTwin) {
   const KvMemory kv({.kv_heads = 1, .head_dim = 64, .block_tokens = 32, .tokens = 262, .format = {}, .seed = 3});
-  const std::uint32_t rows = 12, heads = 3;   // positions 250 .. 261: the first six see nothing of span 1
+  const std::uint32_t rows = 12, heads = 3;  // positions 250 .. 261: the first six see nothing of span 1
   const std::vector<float> q = Random(4).normals(rows * heads * 64);
-  const AttentionQuery query = {.kv = &kv.view(), .layer = KvMemory::kLayer, .blocks = kv.blocks(), .heads = heads, .q = q.data(),
-                                .q_stride = heads * 64, .first_position = 250, .scale = 0.125f};
+  const AttentionQuery query = {.kv = &kv.view(),
+                                .layer = KvMemory::kLayer,
+                                .blocks = kv.blocks(),
+                                .heads = heads,
+                                .q = q.data(),
+                                .q_stride = heads * 64,
+                                .first_position = 250,
+                                .scale = 0.125f};
   const AttentionTile tile = {&query, 0, 0, rows};
   const std::size_t lines = tile.lines();
   std::vector<float> states[2];
@@ -102,14 +118,15 @@ TEST_P(AttentionEveryClass, SpansWithUnseenLinesEqualTheTwin) {
   }
 }
 
-// Slots behind the last token, blocks of nobody and the other layer hold NaN, infinity or zeros: the answer is the same.
+// Slots behind the last token, blocks of nobody and the other layer hold NaN, infinity or zeros: the answer is the
+// same.
 TEST_P(AttentionEveryClass, UnusedSlotsDoNotTravel) {
   for (Case c : covering_cases()) {
     c.rows = std::min(c.rows, 3u);
     const std::vector<float> q = c.queries();
     c.kv.fill = std::byte{0};
     const std::vector<float> clean = attend(set(), KvMemory(c.kv), q, c.run());
-    c.kv.fill = std::byte{0xff};   // NaN in every format
+    c.kv.fill = std::byte{0xff};  // NaN in every format
     const std::vector<float> dirty = attend(set(), KvMemory(c.kv), q, c.run());
     ASSERT_TRUE(std::all_of(dirty.begin(), dirty.end(), [](float x) { return std::isfinite(x); })) << c.name();
     const Comparison same = compare(dirty, clean);
@@ -124,13 +141,18 @@ TEST_P(AttentionEveryClass, FutureKeysDoNotTravel) {
       for (std::uint32_t tokens : {20u, 262u}) {
         Case c;
         c.heads = {4, 2};
-        c.kv = {.kv_heads = 2, .head_dim = head_dim, .block_tokens = 16, .tokens = tokens, .format = {type, type}, .seed = tokens};
+        c.kv = {.kv_heads = 2,
+                .head_dim = head_dim,
+                .block_tokens = 16,
+                .tokens = tokens,
+                .format = {type, type},
+                .seed = tokens};
         c.rows = 19;
         c.tile_rows = 19;
         const std::vector<float> q = c.queries();
         KvMemory kv(c.kv);
         const std::vector<float> clean = attend(set(), kv, q, c.run());
-        for (std::uint32_t row : {18u, 11u, 7u, 1u}) {   // ever more of the tile's keys become NaN
+        for (std::uint32_t row : {18u, 11u, 7u, 1u}) {  // ever more of the tile's keys become NaN
           kv.poison(tokens - 19 + row, std::byte{0xff});
           const std::vector<float> dirty = attend(set(), kv, q, c.run());
           const std::size_t before = std::size_t{row} * 4 * head_dim;
@@ -147,7 +169,8 @@ TEST_P(AttentionEveryClass, TilesDoNotShow) {
     for (std::uint32_t head_dim : {24u, 64u}) {
       Case c;
       c.heads = {9, 3};
-      c.kv = {.kv_heads = 3, .head_dim = head_dim, .block_tokens = 32, .tokens = 280, .format = {type, type}, .seed = 6};
+      c.kv = {
+          .kv_heads = 3, .head_dim = head_dim, .block_tokens = 32, .tokens = 280, .format = {type, type}, .seed = 6};
       c.rows = 32;
       const std::vector<float> q = c.queries();
       const KvMemory kv(c.kv);
@@ -187,7 +210,8 @@ TEST_P(AttentionEveryClass, MergeFollowsItsRules) {
   const KernelSet* sets[] = {&set(), &exact_kernels()};
   for (int i : {0, 1}) {
     std::vector<float> max = into_max, sum = sums, out = outs, other_max = next_max;
-    sets[i]->attention_merge({max.data(), sum.data(), out.data()}, {other_max.data(), sum.data() + lines, out.data() + lines * head_dim}, lines, head_dim);
+    sets[i]->attention_merge({max.data(), sum.data(), out.data()},
+                             {other_max.data(), sum.data() + lines, out.data() + lines * head_dim}, lines, head_dim);
     result[i] = max;
     result[i].insert(result[i].end(), sum.begin(), sum.end());
     result[i].insert(result[i].end(), out.begin(), out.end());
@@ -205,12 +229,14 @@ TEST_P(AttentionEveryClass, MergeFollowsItsRules) {
 
 constexpr double kUnit = 0x1p-24;
 
-// What the f32 algorithm may be off by, relative to the weighted mean of |v|: a weight p is off by its score's error (the
-// dot's head_dim + 1 roundings on magnitudes up to `score`, the subtraction of up to 2 * score), one ulp of exp, and a
-// product with one exp a merge; numerator and denominator both are; then their sums' roundings. Keys below e^-87 vanish.
+// What the f32 algorithm may be off by, relative to the weighted mean of |v|: a weight p is off by its score's error
+// (the dot's head_dim + 1 roundings on magnitudes up to `score`, the subtraction of up to 2 * score), one ulp of exp,
+// and a product with one exp a merge; numerator and denominator both are; then their sums' roundings. Keys below e^-87
+// vanish.
 double attention_bound(std::size_t keys, std::size_t head_dim, double score) {
   const auto spans = static_cast<double>((keys + 255) / 256);
-  const double weight = static_cast<double>(head_dim + 1 + 2) * kUnit * score + 2 * kUnit + spans * (2 * score * kUnit + 4 * kUnit);
+  const double weight =
+      static_cast<double>(head_dim + 1 + 2) * kUnit * score + 2 * kUnit + spans * (2 * score * kUnit + 4 * kUnit);
   const double sums = 2 * static_cast<double>(std::min<std::size_t>(keys, 256)) * kUnit + 2 * spans * kUnit + 3 * kUnit;
   return (2 * weight + sums) * 1.02 + static_cast<double>(keys) * std::exp(-87.0);
 }
@@ -229,7 +255,12 @@ TEST_P(AttentionEveryClass, IsAccurate) {
     for (std::uint32_t head_dim : {16u, 64u}) {
       Case c;
       c.heads = {4, 2};
-      c.kv = {.kv_heads = 2, .head_dim = head_dim, .block_tokens = 32, .tokens = tokens, .format = {format::KvType::f16, format::KvType::bf16}, .seed = tokens};
+      c.kv = {.kv_heads = 2,
+              .head_dim = head_dim,
+              .block_tokens = 32,
+              .tokens = tokens,
+              .format = {format::KvType::f16, format::KvType::bf16},
+              .seed = tokens};
       c.rows = std::min(tokens, 3u);
       c.tile_rows = 2;
       const KvMemory kv(c.kv);
@@ -241,9 +272,12 @@ TEST_P(AttentionEveryClass, IsAccurate) {
           const std::vector<float> v = stored(kv.v_rows(head / 2), format::KvType::bf16);
           const std::size_t keys = c.run().first_position + row + 1, at = (std::size_t{row} * 4 + head) * head_dim;
           std::vector<reference::Judged> wanted(head_dim);
-          const double score = reference::attention(q.data() + at, k.data(), v.data(), keys, head_dim, double{c.run().scale}, wanted.data());
+          const double score = reference::attention(q.data() + at, k.data(), v.data(), keys, head_dim,
+                                                    double{c.run().scale}, wanted.data());
           for (std::size_t i = 0; i < head_dim; ++i)
-            EXPECT_LE(std::fabs(double{out[at + i]} - wanted[i].value), attention_bound(keys, head_dim, score) * wanted[i].magnitude) << c.name();
+            EXPECT_LE(std::fabs(double{out[at + i]} - wanted[i].value),
+                      attention_bound(keys, head_dim, score) * wanted[i].magnitude)
+                << c.name();
         }
     }
 }

@@ -77,7 +77,8 @@ TEST_P(MatmulEveryClass, Int8EqualsTheTwin) {
   }
 }
 
-// The largest dots an 8-bit kernel can meet: codes and activations at their ends, where a saturating product would show.
+// The largest dots an 8-bit kernel can meet: codes and activations at their ends, where a saturating product would
+// show.
 TEST_P(MatmulEveryClass, Int8DoesNotSaturate) {
   for (SourceEncoding encoding : integer_encodings()) {
     SCOPED_TRACE(name_of(encoding));
@@ -85,7 +86,7 @@ TEST_P(MatmulEveryClass, Int8DoesNotSaturate) {
       const Matrix w = random_matrix(encoding, 32, 256, 4);
       const FormTraits t = traits(w.view.form);
       for (std::size_t at = 0; at < tile_bytes(w.view.form, 256); at += t.half_bytes())
-        std::memset(w.memory.data() + at, byte, t.code_bytes);   // all codes alike, scales kept
+        std::memset(w.memory.data() + at, byte, t.code_bytes);  // all codes alike, scales kept
       for (float sign : {1.0f, -1.0f}) {
         const std::vector<float> x(3 * 256, 2.0f * sign);
         const Activations theirs = quantize(set(), x.data(), 256, 3, 256);
@@ -112,7 +113,8 @@ TEST_P(MatmulEveryClass, Int8RowsDoNotDependOnEachOther) {
     set().matmul_int8(w.view, all.panels, rows, 0, 2, together.view(false));
     for (std::size_t row = 0; row < rows; ++row) {
       const Activations one = quantize(set(), x.data() + row * k, k, 1, k);
-      set().matmul_int8(w.view, one.panels, 1, 0, 2, {.data = alone.data.data() + row * alone.stride, .stride = alone.stride});
+      set().matmul_int8(w.view, one.panels, 1, 0, 2,
+                        {.data = alone.data.data() + row * alone.stride, .stride = alone.stride});
     }
     const Comparison c = compare(together.data, alone.data);
     ASSERT_TRUE(c) << c.message;
@@ -124,10 +126,12 @@ TEST_P(MatmulEveryClass, F32EqualsTheTwin) {
     SCOPED_TRACE(name_of(encoding));
     const bool any_k = source_block(encoding).elements == 1;
     std::uint64_t seed = 40;
-    for (const Shape& shape : {Shape{1, 256}, Shape{33, any_k ? 77u : 256u}, Shape{96, any_k ? 33u : 512u}, Shape{70, 256}}) {
+    for (const Shape& shape :
+         {Shape{1, 256}, Shape{33, any_k ? 77u : 256u}, Shape{96, any_k ? 33u : 512u}, Shape{70, 256}}) {
       const Matrix w = random_matrix(encoding, shape.n, shape.k, shape.n);
       const platform::AlignedArray<float> scratch(shape.k * kTileOutputs);
-      for (std::size_t rows : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5}, std::size_t{6}, std::size_t{7}, std::size_t{20}}) {
+      for (std::size_t rows : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5}, std::size_t{6},
+                               std::size_t{7}, std::size_t{20}}) {
         const bool add = ++seed % 2 == 0;
         Random random(seed);
         const std::size_t stride = shape.k + seed % 4;
@@ -161,13 +165,14 @@ TEST_P(MatmulEveryClass, OutputsBehindTheLastAreNotWritten) {
     }
     for (std::size_t row = 0; row < rows; ++row)
       for (std::size_t o = 0; o < out.stride; ++o)
-        EXPECT_EQ(out.data[row * out.stride + o] == before[row * out.stride + o], o >= n) << name_of(encoding) << " row " << row << " output " << o;
+        EXPECT_EQ(out.data[row * out.stride + o] == before[row * out.stride + o], o >= n)
+            << name_of(encoding) << " row " << row << " output " << o;
   }
 }
 
 // ---- accuracy, against double
 
-constexpr double kUnit = 0x1p-24;   // half an ulp of 1
+constexpr double kUnit = 0x1p-24;  // half an ulp of 1
 
 // What n roundings in a chain can do, relative to the sum of the magnitudes (Higham's gamma).
 double gamma_of(std::size_t n) { return static_cast<double>(n) * kUnit / (1 - static_cast<double>(n) * kUnit); }
@@ -186,7 +191,8 @@ TEST_P(MatmulEveryClass, F32IsAsAccurateAsAChainOfKRoundings) {
       set().unpack_row(w.view, o, weights.data());
       for (std::size_t row = 0; row < rows; ++row) {
         const reference::Judged sum = reference::dot(x.data() + row * k, weights.data(), k);
-        EXPECT_LE(std::fabs(out.data[row * out.stride + o] - sum.value), gamma_of(k) * sum.magnitude) << name_of(encoding);
+        EXPECT_LE(std::fabs(out.data[row * out.stride + o] - sum.value), gamma_of(k) * sum.magnitude)
+            << name_of(encoding);
       }
     }
   }
@@ -194,9 +200,9 @@ TEST_P(MatmulEveryClass, F32IsAsAccurateAsAChainOfKRoundings) {
 
 // One output of an integer product, judged: what it should be in double, and what its error may be made of.
 struct Int8Judge {
-  double value = 0;       // plain product of the exact weights and the unrounded activations
-  double steps = 0;       // sum of |w| d: what an error of one activation step is worth
-  double magnitude = 0;   // sum of the magnitudes of the chain's terms
+  double value = 0;      // plain product of the exact weights and the unrounded activations
+  double steps = 0;      // sum of |w| d: what an error of one activation step is worth
+  double magnitude = 0;  // sum of the magnitudes of the chain's terms
 };
 Int8Judge judge(const PackedMatrix& w, std::size_t output, const float* x, const ActivationPanels& a, std::size_t row) {
   Int8Judge j;

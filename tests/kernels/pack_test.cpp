@@ -14,17 +14,28 @@ namespace {
 artifact::TensorType tensor_type(SourceEncoding encoding) {
   using artifact::TensorType;
   switch (encoding) {
-    case SourceEncoding::f32: return TensorType::f32;
-    case SourceEncoding::f16: return TensorType::f16;
-    case SourceEncoding::bf16: return TensorType::bf16;
-    case SourceEncoding::q4_0: return TensorType::q4_0;
-    case SourceEncoding::q4_1: return TensorType::q4_1;
-    case SourceEncoding::q5_0: return TensorType::q5_0;
-    case SourceEncoding::q5_1: return TensorType::q5_1;
-    case SourceEncoding::q8_0: return TensorType::q8_0;
-    case SourceEncoding::q4_k: return TensorType::q4_k;
-    case SourceEncoding::q5_k: return TensorType::q5_k;
-    case SourceEncoding::q6_k: return TensorType::q6_k;
+    case SourceEncoding::f32:
+      return TensorType::f32;
+    case SourceEncoding::f16:
+      return TensorType::f16;
+    case SourceEncoding::bf16:
+      return TensorType::bf16;
+    case SourceEncoding::q4_0:
+      return TensorType::q4_0;
+    case SourceEncoding::q4_1:
+      return TensorType::q4_1;
+    case SourceEncoding::q5_0:
+      return TensorType::q5_0;
+    case SourceEncoding::q5_1:
+      return TensorType::q5_1;
+    case SourceEncoding::q8_0:
+      return TensorType::q8_0;
+    case SourceEncoding::q4_k:
+      return TensorType::q4_k;
+    case SourceEncoding::q5_k:
+      return TensorType::q5_k;
+    case SourceEncoding::q6_k:
+      return TensorType::q6_k;
   }
   return TensorType::f32;
 }
@@ -85,8 +96,8 @@ TEST(Pack, OneCodeStandsWhereTheLayoutSays) {
       std::vector<std::byte> source(32 * row_bytes, std::byte{0});
       std::byte* block = source.data() + output * row_bytes + input / 32 * 22;
       const std::size_t in_block = input % 32;
-      block[6 + in_block % 16] = in_block < 16 ? std::byte{0x0b} : std::byte{0xb0};   // low four bits 1011
-      block[2 + in_block / 8] = static_cast<std::byte>(1u << (in_block % 8));         // and the fifth
+      block[6 + in_block % 16] = in_block < 16 ? std::byte{0x0b} : std::byte{0xb0};  // low four bits 1011
+      block[2 + in_block / 8] = static_cast<std::byte>(1u << (in_block % 8));        // and the fifth
       std::vector<std::byte> tile(tile_bytes(WeightForm::u5_d, k));
       pack_tile(SourceEncoding::q5_0, source.data(), row_bytes, 32, k, tile.data());
 

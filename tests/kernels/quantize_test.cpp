@@ -30,18 +30,20 @@ Block block_of(const Activations& a, std::size_t row, std::size_t block) {
   return b;
 }
 
-void expect_equal(const KernelSet& set, const std::vector<float>& x, std::size_t stride, std::size_t rows, std::size_t k) {
+void expect_equal(const KernelSet& set, const std::vector<float>& x, std::size_t stride, std::size_t rows,
+                  std::size_t k) {
   const Activations got = quantize(set, x.data(), stride, rows, k);
   const Activations wanted = quantize(exact_kernels(), x.data(), stride, rows, k);
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t block = 0; block < k / kBlockInputs; ++block)
-      ASSERT_EQ(block_of(got, row, block), block_of(wanted, row, block)) << "row " << row << " of " << rows << ", block " << block;
+      ASSERT_EQ(block_of(got, row, block), block_of(wanted, row, block))
+          << "row " << row << " of " << rows << ", block " << block;
 }
 
 TEST_P(QuantizeEveryClass, EqualsTheTwinForEveryRowCount) {
   for (std::size_t rows = 1; rows <= 67; ++rows) {
     const std::size_t k = 32 * (1 + rows % 5);
-    const std::size_t stride = k + rows % 3;   // rows that start off a vector boundary
+    const std::size_t stride = k + rows % 3;  // rows that start off a vector boundary
     Random random(rows);
     expect_equal(set(), random.normals(rows * stride, random.uniform(0.01f, 100)), stride, rows, k);
   }
@@ -50,10 +52,11 @@ TEST_P(QuantizeEveryClass, EqualsTheTwinForEveryRowCount) {
 TEST_P(QuantizeEveryClass, EqualsTheTwinOnZerosAndAtTheEndsOfTheRange) {
   const float largest = std::numeric_limits<float>::max();
   const float denormal = std::numeric_limits<float>::denorm_min();
-  for (float scale : {0.0f, denormal, 1e-40f, 0x1p-127f, 0x1p-101f, 0x1p-100f, 0x1.8p-100f, 1e-20f, 1e20f, largest / 4}) {
+  for (float scale :
+       {0.0f, denormal, 1e-40f, 0x1p-127f, 0x1p-101f, 0x1p-100f, 0x1.8p-100f, 1e-20f, 1e20f, largest / 4}) {
     Random random(5);
     std::vector<float> x = random.normals(3 * 96, scale);
-    x[7] = scale;   // the largest of its block, or near it
+    x[7] = scale;  // the largest of its block, or near it
     x[40] = -0.0f;
     expect_equal(set(), x, 96, 3, 96);
   }
@@ -66,7 +69,8 @@ TEST_P(QuantizeEveryClass, EqualsTheTwinOnZerosAndAtTheEndsOfTheRange) {
 TEST_P(QuantizeEveryClass, HalvesGoToTheEvenCode) {
   std::vector<float> x(32, 0.0f);
   x[0] = 127;
-  const std::pair<float, int> wanted[] = {{0.5f, 0}, {1.5f, 2}, {2.5f, 2}, {-0.5f, 0}, {-1.5f, -2}, {-2.5f, -2}, {126.5f, 126}, {0.49f, 0}, {-0.51f, -1}};
+  const std::pair<float, int> wanted[] = {{0.5f, 0},   {1.5f, 2},     {2.5f, 2},  {-0.5f, 0},  {-1.5f, -2},
+                                          {-2.5f, -2}, {126.5f, 126}, {0.49f, 0}, {-0.51f, -1}};
   for (std::size_t i = 0; i < std::size(wanted); ++i) x[i + 1] = wanted[i].first;
   const Activations a = quantize(set(), x.data(), 32, 1, 32);
   EXPECT_EQ(a.panels.d[0], 1.0f);

@@ -14,7 +14,7 @@
 namespace kvasir::kernels::test {
 namespace {
 
-constexpr double kUnit = 0x1p-24;   // half an ulp of 1
+constexpr double kUnit = 0x1p-24;  // half an ulp of 1
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class RowsEveryClass : public EveryClass {};
@@ -46,8 +46,8 @@ TEST_P(RowsEveryClass, RmsNormEqualsTheTwinOutOfPlaceAndInPlace) {
   }
 }
 
-// Relative error of r: half of what the mean is off by (n/16 fused steps, 4 folds, the division, epsilon), then root and
-// reciprocal; two more products.
+// Relative error of r: half of what the mean is off by (n/16 fused steps, 4 folds, the division, epsilon), then root
+// and reciprocal; two more products.
 TEST_P(RowsEveryClass, RmsNormIsAccurate) {
   for (std::size_t n : kLengths) {
     Random random(n + 50);
@@ -57,7 +57,8 @@ TEST_P(RowsEveryClass, RmsNormIsAccurate) {
     set().rms_norm(x.data(), weight.data(), n, 1e-5f, got.data());
     reference::rms_norm(x.data(), weight.data(), n, double{1e-5f}, wanted.data());
     const double relative = ((static_cast<double>(n / 16 + 1) + 4 + 2) / 2 + 4) * kUnit * 1.01;
-    for (std::size_t i = 0; i < n; ++i) EXPECT_LE(std::fabs(got[i] - wanted[i]), relative * std::fabs(wanted[i])) << "n " << n;
+    for (std::size_t i = 0; i < n; ++i)
+      EXPECT_LE(std::fabs(got[i] - wanted[i]), relative * std::fabs(wanted[i])) << "n " << n;
   }
 }
 
@@ -73,8 +74,23 @@ TEST_P(RowsEveryClass, SiluMulEqualsTheTwin) {
 }
 
 TEST_P(RowsEveryClass, SiluMulEqualsTheTwinAtTheEndsOfExp) {
-  std::vector<float> gate = {0.0f, -0.0f, 87.0f, -87.0f, 88.0f, -88.0f, 87.00001f, -88.00001f, 1e30f, -1e30f, kInfinity, -kInfinity,
-                             1e-30f, -1e-45f, std::nextafter(87.0f, 0.0f), std::nextafter(87.0f, 100.0f), std::nextafter(-88.0f, -100.0f)};
+  std::vector<float> gate = {0.0f,
+                             -0.0f,
+                             87.0f,
+                             -87.0f,
+                             88.0f,
+                             -88.0f,
+                             87.00001f,
+                             -88.00001f,
+                             1e30f,
+                             -1e30f,
+                             kInfinity,
+                             -kInfinity,
+                             1e-30f,
+                             -1e-45f,
+                             std::nextafter(87.0f, 0.0f),
+                             std::nextafter(87.0f, 100.0f),
+                             std::nextafter(-88.0f, -100.0f)};
   for (float x = -100; x < 100; x += 0.37f) gate.push_back(x);
   const std::vector<float> up(gate.size(), 1.5f);
   std::vector<float> got = gate, wanted = gate;
@@ -99,12 +115,14 @@ TEST_P(RowsEveryClass, SiluMulIsAccurate) {
 
 constexpr format::KvType kTypes[] = {format::KvType::f32, format::KvType::f16, format::KvType::bf16};
 
-void expect_stored_equal(const KernelSet& set, const std::vector<float>& k, const std::vector<float>& v, format::KvFormat format) {
+void expect_stored_equal(const KernelSet& set, const std::vector<float>& k, const std::vector<float>& v,
+                         format::KvFormat format) {
   const std::size_t head_dim = k.size();
   const std::size_t k_bytes = head_dim * format::kKeysPerTile * format::element_bytes(format.k);
   const std::size_t v_bytes = head_dim * format::element_bytes(format.v) + 64;
-  std::vector<std::byte> k_got(k_bytes, std::byte{0x5a}), k_wanted = k_got, v_got(v_bytes, std::byte{0x5a}), v_wanted = v_got;
-  const std::size_t slot = 3 * format::element_bytes(format.k);   // the fourth key of the tile
+  std::vector<std::byte> k_got(k_bytes, std::byte{0x5a}), k_wanted = k_got, v_got(v_bytes, std::byte{0x5a}),
+                                                          v_wanted = v_got;
+  const std::size_t slot = 3 * format::element_bytes(format.k);  // the fourth key of the tile
   set.store_kv(k.data(), v.data(), head_dim, format, k_got.data() + slot, v_got.data());
   exact::store_kv(k.data(), v.data(), head_dim, format, k_wanted.data() + slot, v_wanted.data());
   ASSERT_EQ(k_got, k_wanted) << format::to_string(format.k) << " head_dim " << head_dim;
@@ -124,17 +142,35 @@ TEST_P(RowsEveryClass, StoreKvEqualsTheTwinInEveryFormat) {
 
 // Every exponent, halves that must go to even, overflow, subnormals, infinities, NaN with a payload.
 TEST_P(RowsEveryClass, StoreKvEqualsTheTwinOnEveryKindOfFloat) {
-  std::vector<float> values = {65504.0f, 65519.99f, 65520.0f, -65520.0f, 1e30f, kInfinity, -kInfinity, 0.0f, -0.0f, 0x1p-24f, 0x1p-25f,
-                               0x1.8p-24f, 0x1.000002p-25f, 0x1.ffep-15f, 0x1.fffp-15f, 1.00048828125f, 1.00146484375f,
-                               std::bit_cast<float>(0x7fc01234u), std::bit_cast<float>(0xff800001u), std::bit_cast<float>(0x7fbfffffu)};
+  std::vector<float> values = {65504.0f,
+                               65519.99f,
+                               65520.0f,
+                               -65520.0f,
+                               1e30f,
+                               kInfinity,
+                               -kInfinity,
+                               0.0f,
+                               -0.0f,
+                               0x1p-24f,
+                               0x1p-25f,
+                               0x1.8p-24f,
+                               0x1.000002p-25f,
+                               0x1.ffep-15f,
+                               0x1.fffp-15f,
+                               1.00048828125f,
+                               1.00146484375f,
+                               std::bit_cast<float>(0x7fc01234u),
+                               std::bit_cast<float>(0xff800001u),
+                               std::bit_cast<float>(0x7fbfffffu)};
   Random random(77);
   for (std::uint32_t exponent = 0; exponent < 256; ++exponent)
     for (int i = 0; i < 8; ++i)
       values.push_back(std::bit_cast<float>(exponent << 23 | static_cast<std::uint32_t>(random.next() & 0x807fffffu)));
   for (std::uint32_t exponent = 100; exponent < 145; ++exponent)
-    for (std::uint32_t kept : {0u, 1u, 2u, 0x3ffu}) {   // exact halves of f16 and of bf16, and their neighbours
+    for (std::uint32_t kept : {0u, 1u, 2u, 0x3ffu}) {  // exact halves of f16 and of bf16, and their neighbours
       const std::uint32_t base = exponent << 23 | kept << 13;
-      for (std::uint32_t rest : {0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0x18000u}) values.push_back(std::bit_cast<float>(base + rest));
+      for (std::uint32_t rest : {0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0x18000u})
+        values.push_back(std::bit_cast<float>(base + rest));
     }
   while (values.size() % 8 != 0) values.push_back(1.0f);
   for (format::KvType type : kTypes) expect_stored_equal(set(), values, values, {.k = type, .v = type});
@@ -158,7 +194,7 @@ TEST(Rope, IsARotationInBothPairings) {
     rope_interleaved(interleaved.data(), dim, cosines.data(), sines.data());
     for (std::size_t i = 0; i < dim / 2; ++i) {
       const double a = head[i], b = head[i + dim / 2], c = cosines[i], s = sines[i];
-      const double bound = 2 * kUnit * (std::fabs(a) + std::fabs(b)) * 1.01;   // two products and a sum, |c|, |s| <= 1
+      const double bound = 2 * kUnit * (std::fabs(a) + std::fabs(b)) * 1.01;  // two products and a sum, |c|, |s| <= 1
       EXPECT_LE(std::fabs(double{halves[i]} - (a * c - b * s)), bound);
       EXPECT_LE(std::fabs(double{halves[i + dim / 2]} - (a * s + b * c)), bound);
       from_halves[2 * i] = halves[i];

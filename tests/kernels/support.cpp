@@ -25,7 +25,7 @@ std::vector<KernelClass> classes() {
 
 std::string class_name(const ::testing::TestParamInfo<KernelClass>& parameter) { return parameter.param.name; }
 
-std::uint64_t Random::next() {   // splitmix64
+std::uint64_t Random::next() {  // splitmix64
   std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -81,12 +81,16 @@ std::vector<std::size_t> scale_offsets(SourceEncoding encoding) {
   switch (encoding) {
     case SourceEncoding::q4_0:
     case SourceEncoding::q5_0:
-    case SourceEncoding::q8_0: return {0};
-    case SourceEncoding::q6_k: return {208};
+    case SourceEncoding::q8_0:
+      return {0};
+    case SourceEncoding::q6_k:
+      return {208};
     case SourceEncoding::f32:
     case SourceEncoding::f16:
-    case SourceEncoding::bf16: return {};
-    default: return {0, 2};
+    case SourceEncoding::bf16:
+      return {};
+    default:
+      return {0, 2};
   }
 }
 
@@ -94,9 +98,12 @@ void put_u16(std::byte* to, std::uint16_t value) { std::memcpy(to, &value, sizeo
 
 std::uint16_t random_scale(Random& random) {
   switch (random.below(16)) {
-    case 0: return 0;
-    case 1: return static_cast<std::uint16_t>(random.below(1024));   // subnormal
-    default: return format::encode_f16(random.normal() * 0.02f);
+    case 0:
+      return 0;
+    case 1:
+      return static_cast<std::uint16_t>(random.below(1024));  // subnormal
+    default:
+      return format::encode_f16(random.normal() * 0.02f);
   }
 }
 
@@ -175,7 +182,8 @@ Activations make_panels(const KernelSet& set, std::size_t rows, std::size_t k) {
   std::memset(a.d.data(), 0xff, scales * sizeof(float));
   std::memset(a.ds.data(), 0xff, scales * sizeof(float));
   std::memset(a.sum.data(), 0xff, scales * sizeof(std::int32_t));
-  a.panels = {.q = a.q.data(), .d = a.d.data(), .ds = a.ds.data(), .sum = a.sum.data(), .k = k, .panel_rows = panel_rows};
+  a.panels = {
+      .q = a.q.data(), .d = a.d.data(), .ds = a.ds.data(), .sum = a.sum.data(), .k = k, .panel_rows = panel_rows};
   return a;
 }
 
@@ -201,7 +209,7 @@ KvMemory::KvMemory(const KvSpec& spec) : spec_(spec) {
   const std::uint32_t total = used + 2;
   view_.blocks.block_bytes = view_.layout.block_bytes();
   view_.blocks.blocks_per_superpage = kPerSuperpage;
-  view_.blocks.superpage_bytes = kPerSuperpage * view_.layout.block_bytes() + 64;   // a tail, as real superpages have
+  view_.blocks.superpage_bytes = kPerSuperpage * view_.layout.block_bytes() + 64;  // a tail, as real superpages have
   memory_ = platform::AlignedBuffer((total / kPerSuperpage + 1) * view_.blocks.superpage_bytes);
   std::memset(memory_.data(), std::to_integer<int>(spec.fill), memory_.bytes());
   view_.blocks.base = memory_.data();
@@ -212,7 +220,7 @@ KvMemory::KvMemory(const KvSpec& spec) : spec_(spec) {
   for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[shuffle.below(i + 1)]);
   blocks_.assign(order.begin(), order.begin() + used);
 
-  Random random(spec.seed);   // apart: the rows do not depend on the block size
+  Random random(spec.seed);  // apart: the rows do not depend on the block size
   const std::size_t row = std::size_t{spec.kv_heads} * spec.head_dim;
   k_ = random.normals(spec.tokens * row);
   v_ = random.normals(spec.tokens * row);
@@ -247,7 +255,8 @@ void KvMemory::poison(std::uint32_t position, std::byte fill) {
 std::vector<float> KvMemory::rows_of(const std::vector<float>& all, std::uint32_t head) const {
   std::vector<float> rows;
   for (std::uint32_t position = 0; position < spec_.tokens; ++position) {
-    const auto from = all.begin() + static_cast<std::ptrdiff_t>((std::size_t{position} * spec_.kv_heads + head) * spec_.head_dim);
+    const auto from =
+        all.begin() + static_cast<std::ptrdiff_t>((std::size_t{position} * spec_.kv_heads + head) * spec_.head_dim);
     rows.insert(rows.end(), from, from + spec_.head_dim);
   }
   return rows;
@@ -265,13 +274,20 @@ struct StateMemory {
 
 }  // namespace
 
-std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::vector<float>& q, const AttentionRun& run) {
+std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::vector<float>& q,
+                          const AttentionRun& run) {
   const std::uint32_t head_dim = kv.spec().head_dim;
   std::vector<float> out(std::size_t{run.rows} * run.heads * head_dim, -77.0f);
-  const AttentionQuery query = {.kv = &kv.view(), .layer = KvMemory::kLayer, .blocks = kv.blocks(), .heads = run.heads,
-                                .q = q.data(), .q_stride = std::size_t{run.heads} * head_dim, .out = out.data(),
+  const AttentionQuery query = {.kv = &kv.view(),
+                                .layer = KvMemory::kLayer,
+                                .blocks = kv.blocks(),
+                                .heads = run.heads,
+                                .q = q.data(),
+                                .q_stride = std::size_t{run.heads} * head_dim,
+                                .out = out.data(),
                                 .out_stride = std::size_t{run.heads} * head_dim,
-                                .first_position = run.first_position, .scale = run.scale};
+                                .first_position = run.first_position,
+                                .scale = run.scale};
   KV_CHECK(q.size() == out.size(), "queries are [rows][heads][head_dim]");
   KV_CHECK(run.first_position + run.rows <= kv.spec().tokens, "rows stand in the sequence");
   for (std::uint32_t kv_head = 0; kv_head < kv.spec().kv_heads; ++kv_head)

@@ -1,4 +1,5 @@
-// What the kernel tests share: the classes under test, seeded data, packed matrices, quantized rows and paged KV memory.
+// What the kernel tests share: the classes under test, seeded data, packed matrices, quantized rows and paged KV
+// memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ class Random {
   std::uint64_t next();
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() >> 11) % bound; }
   float uniform(float low, float high);
-  float normal();                       // sum of uniforms, variance 1
+  float normal();  // sum of uniforms, variance 1
   std::vector<float> normals(std::size_t count, float scale = 1);
 
  private:
@@ -88,7 +89,7 @@ struct KvSpec {
   std::uint32_t kv_heads = 1, head_dim = 64, block_tokens = 16, tokens = 1;
   format::KvFormat format;
   std::uint64_t seed = 1;
-  std::byte fill = std::byte{0xff};   // 0xff in every byte is a NaN in every format
+  std::byte fill = std::byte{0xff};  // 0xff in every byte is a NaN in every format
 };
 class KvMemory {
  public:
@@ -111,7 +112,7 @@ class KvMemory {
   platform::AlignedBuffer memory_;
   format::PagedKvView view_;
   std::vector<BlockId> blocks_;
-  std::vector<float> k_, v_;   // [tokens][kv_heads][head_dim]
+  std::vector<float> k_, v_;  // [tokens][kv_heads][head_dim]
 };
 
 // Attention as the forward pass runs it: tiles of `tile_rows` rows, spans in order, merged, finished. Returns
@@ -120,6 +121,7 @@ struct AttentionRun {
   std::uint32_t heads = 1, rows = 1, first_position = 0, tile_rows = 1;
   float scale = 0.125f;
 };
-std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::vector<float>& q, const AttentionRun& run);
+std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::vector<float>& q,
+                          const AttentionRun& run);
 
 }  // namespace kvasir::kernels::test

@@ -24,7 +24,7 @@ struct Line {
 
 // How many keys of the span row `row` sees: the causal edge, at most the whole span.
 std::size_t visible_keys(const AttentionQuery& query, std::size_t row, std::uint32_t span) {
-  const std::size_t keys = std::size_t{query.first_position} + row + 1;   // from the start of the sequence
+  const std::size_t keys = std::size_t{query.first_position} + row + 1;  // from the start of the sequence
   const std::size_t begin = std::size_t{span} * kSpanTokens;
   return keys <= begin ? 0 : std::min<std::size_t>(keys - begin, kSpanTokens);
 }
@@ -69,7 +69,7 @@ void attend(const float* q, const float* k, const float* v, std::size_t keys, st
   std::fill(out, out + head_dim, 0.0f);
   for (std::size_t key = 0; key < keys; ++key) {
     const float p = exp_f32(scores[key] - max_to);
-    sum.add(key, p);   // the slots behind the last key would add +0
+    sum.add(key, p);  // the slots behind the last key would add +0
     for (std::size_t c = 0; c < head_dim; ++c) out[c] = std::fma(p, v[key * head_dim + c], out[c]);
   }
   sum_to = sum.total();
@@ -80,10 +80,10 @@ void attend(const float* q, const float* k, const float* v, std::size_t keys, st
 void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState state, float* scratch) {
   const AttentionQuery& query = *tile.query;
   const std::size_t head_dim = query.kv->layout.head_dim();
-  float* q = scratch;   // of one line
+  float* q = scratch;  // of one line
   float* k = q + head_dim;
   float* v = k + kSpanTokens * head_dim;
-  load_span(tile, span, visible_keys(query, tile.row_end - 1, span), k, v);   // the last row sees the most
+  load_span(tile, span, visible_keys(query, tile.row_end - 1, span), k, v);  // the last row sees the most
 
   for (std::size_t index = 0; index < tile.lines(); ++index) {
     const Line line(tile, index);

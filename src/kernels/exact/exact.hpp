@@ -12,7 +12,8 @@ const KernelSet& exact_kernels();
 namespace exact {
 
 // The functions of the table; contracts in kernels/kernels.hpp.
-void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end, ActivationPanels panels);
+void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end,
+              ActivationPanels panels);
 void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin,
                  std::size_t tile_end, MatmulOutput out);
 void matmul_f32(const PackedMatrix& w, const float* x, std::size_t x_stride, std::size_t rows, std::size_t tile_begin,

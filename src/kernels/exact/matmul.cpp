@@ -39,7 +39,7 @@ struct OutputChain {
 
 void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin,
                  std::size_t tile_end, MatmulOutput out) {
-  constexpr std::size_t kRowGroup = 16;   // rows that share one unpacking of a block's codes
+  constexpr std::size_t kRowGroup = 16;  // rows that share one unpacking of a block's codes
   const int zero = traits(w.form).zero;
   for (std::size_t output = tile_begin * kTileOutputs; output < std::min(w.n, tile_end * kTileOutputs); ++output) {
     const std::byte* tile = w.tile(output / kTileOutputs);

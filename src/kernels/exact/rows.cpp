@@ -19,8 +19,8 @@ void quantize_block(const float* x, const ActivationPanels& to, std::size_t at) 
   const float inverse = largest >= kSmallestActivation ? 127.0f / largest : 0.0f;
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < kBlockInputs; ++i) {
-    const float rounded = std::nearbyint(x[i] * inverse);   // to nearest even: the default rounding mode
-    q[i] = std::fabs(rounded) <= 127.0f ? static_cast<std::int8_t>(rounded) : std::int8_t{0};   // NaN and infinity: 0
+    const float rounded = std::nearbyint(x[i] * inverse);  // to nearest even: the default rounding mode
+    q[i] = std::fabs(rounded) <= 127.0f ? static_cast<std::int8_t>(rounded) : std::int8_t{0};  // NaN and infinity: 0
     sum += q[i];
   }
   to.d[at] = d;
@@ -39,7 +39,8 @@ void encode(float value, format::KvType type, std::byte* to) {
 
 }  // namespace
 
-void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end, ActivationPanels panels) {
+void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end,
+              ActivationPanels panels) {
   for (std::size_t row = row_begin; row < row_end; ++row)
     for (std::size_t block = 0; block < panels.k / kBlockInputs; ++block) {
       quantize_block(x + row * x_stride + block * kBlockInputs, panels, panels.block_index(row, block));

@@ -20,7 +20,7 @@ inline int byte_at(const std::byte* bytes, std::size_t index) { return std::to_i
 
 // The code of output `lane` (0..15) and input `k` (0..31) of a half-block.
 inline int code_at(WeightForm form, const std::byte* half, std::size_t lane, std::size_t k) {
-  constexpr std::size_t kVector = 64;   // 16 lanes of 4 bytes
+  constexpr std::size_t kVector = 64;  // 16 lanes of 4 bytes
   const std::size_t i = k % 4;
   const std::size_t at = lane * 4 + i;
   const int bits = traits(form).bits;
@@ -37,8 +37,8 @@ inline int code_at(WeightForm form, const std::byte* half, std::size_t lane, std
 
 // What multiplies and what is added, per output and half of the block's inputs: value = scale * (code - zero) + offset.
 struct Scales {
-  float scale[2] = {0, 0};   // inputs 0-15 and 16-31; equal but in s2
-  float offset = 0;          // of dm and sm
+  float scale[2] = {0, 0};  // inputs 0-15 and 16-31; equal but in s2
+  float offset = 0;         // of dm and sm
 };
 
 inline Scales scales_at(WeightForm form, const std::byte* half, std::size_t lane) {
@@ -56,8 +56,11 @@ inline Scales scales_at(WeightForm form, const std::byte* half, std::size_t lane
   };
   Scales s;
   switch (t.scales) {
-    case ScaleKind::none: break;
-    case ScaleKind::d: s.scale[0] = s.scale[1] = f16_at(lane); break;
+    case ScaleKind::none:
+      break;
+    case ScaleKind::d:
+      s.scale[0] = s.scale[1] = f16_at(lane);
+      break;
     case ScaleKind::dm:
       s.scale[0] = s.scale[1] = f16_at(lane);
       s.offset = f16_at(kHalfOutputs + lane);
