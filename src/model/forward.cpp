@@ -16,6 +16,7 @@ namespace kvasir::model {
 namespace {
 
 constexpr std::size_t kChunksPerThread = 6;   // of a projection's tiles: small enough to even out a slowed core
+constexpr std::size_t kStreamingRows = 8;     // up to so many rows weights come from memory: one long stream a thread
 constexpr std::size_t kRowChunk = 4;          // rows of the row-wise parts
 
 // One token of the step: where it stands in its sequence.
@@ -113,7 +114,8 @@ struct Forward::State {
   void project(const Projection& p, Rows x, std::size_t count, kernels::MatmulOutput out) {
     const kernels::ActivationPanels a = panels(count, x.width);
     const std::size_t tiles = p.tiles();
-    const std::size_t chunk = std::max<std::size_t>(1, tiles / (pool.threads() * kChunksPerThread));
+    const std::size_t chunks = pool.threads() * (count <= kStreamingRows ? 1 : kChunksPerThread);
+    const std::size_t chunk = (tiles + chunks - 1) / chunks;
     parallel_chunks(pool, tiles, chunk, [&](std::size_t begin, std::size_t end, std::size_t thread) {
       std::size_t first_tile = 0, column = 0;
       for (const Linear& part : p.parts) {

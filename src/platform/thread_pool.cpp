@@ -80,7 +80,10 @@ void ThreadPool::run(void (*body)(void*, std::size_t), void* context) {
   s.remaining.store(s.workers.size(), std::memory_order_relaxed);
   s.publish();
   body(context, 0);
-  while (s.remaining.load(std::memory_order_acquire) != 0) relax();
+  for (int spin = 0; s.remaining.load(std::memory_order_acquire) != 0; ++spin) {
+    if (spin < kSpinsBeforeSleep) relax();
+    else std::this_thread::yield();   // a worker has lost its core: let it have this one
+  }
 }
 
 }  // namespace kvasir::platform

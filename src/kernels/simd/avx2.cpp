@@ -7,7 +7,7 @@ namespace {
 #include "kernels/simd/lanes_avx2.hpp"
 
 // Sixteen registers: six rows of 16 lanes, or fewer rows and more groups, so that the sums' latency is hidden.
-constexpr int panel_group_count(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+constexpr int panel_group_count(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
 #include "kernels/simd/rows_body.hpp"
 #include "kernels/simd/panel_body.hpp"

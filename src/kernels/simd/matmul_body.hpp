@@ -1,9 +1,12 @@
 // The loop over tiles and row tiles of the integer products. Included after a class's matmul_*_body.hpp, which gives
 // tile_rows<FORM, R>(): one tile of 32 outputs for R rows of one panel.
 
+// Rows in blocks: while the tiles pass, a block's activations stay in L1 and its results in few pages.
+inline constexpr std::size_t kRowBlock = 32;
+
 template <WeightForm FORM>
 KV_INLINE void tile_row_range(const PackedMatrix& w, const ActivationPanels& a, std::size_t tile, std::size_t row, std::size_t count, MatmulOutput out) {
-  const bool cold = row == 0;   // the first row tile brings the weights in
+  const bool cold = row % kRowBlock == 0;   // the first row tile of a block brings the weights in
   switch (count) {
     case 1: return tile_rows<FORM, 1>(w, a, tile, row, cold, out);
     case 2: return tile_rows<FORM, 2>(w, a, tile, row, cold, out);
@@ -20,12 +23,17 @@ KV_INLINE void tile_row_range(const PackedMatrix& w, const ActivationPanels& a, 
 
 template <WeightForm FORM>
 void matmul_form(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin, std::size_t tile_end, MatmulOutput out) {
-  for (std::size_t tile = tile_begin; tile < tile_end; ++tile)
-    for (std::size_t panel_begin = 0; panel_begin < rows; panel_begin += a.panel_rows) {
-      const std::size_t panel_end = panel_begin + a.panel_rows < rows ? panel_begin + a.panel_rows : rows;
-      for (std::size_t row = panel_begin; row < panel_end; row += kMatmulRows)
-        tile_row_range<FORM>(w, a, tile, row, panel_end - row < kMatmulRows ? panel_end - row : kMatmulRows, out);
-    }
+  for (std::size_t block = 0; block < rows; block += kRowBlock) {
+    const std::size_t block_end = block + kRowBlock < rows ? block + kRowBlock : rows;
+    for (std::size_t tile = tile_begin; tile < tile_end; ++tile)
+      for (std::size_t row = block; row < block_end;) {
+        const std::size_t panel_end = (row / a.panel_rows + 1) * a.panel_rows;   // a row tile lies in one panel
+        const std::size_t end = panel_end < block_end ? panel_end : block_end;
+        const std::size_t count = end - row < kMatmulRows ? end - row : kMatmulRows;
+        tile_row_range<FORM>(w, a, tile, row, count, out);
+        row += count;
+      }
+  }
 }
 
 void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin, std::size_t tile_end, MatmulOutput out) {

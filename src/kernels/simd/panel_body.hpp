@@ -32,14 +32,26 @@ KV_NOINLINE void fma_panel(const float* a, std::size_t a_stride, PanelB<T> b, st
 #pragma GCC unroll 8
     for (int g = 0; g < G; ++g) sum[r][g] = c.accumulate ? load(c.data + r * c.row_stride + g * c.group_stride) : zero();
   for (std::size_t i = 0; i < k; ++i) {
-    Floats v[G];
-#pragma GCC unroll 8
-    for (int g = 0; g < G; ++g) v[g] = load_as(b.data + i * b.k_stride + g * b.group_stride);
+    if constexpr (R <= G * 2) {   // fewer rows: their broadcasts stay in registers while the groups pass
+      Floats x[R];
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Floats x = broadcast(a[r * a_stride + i]);
+      for (int r = 0; r < R; ++r) x[r] = broadcast(a[r * a_stride + i]);
 #pragma GCC unroll 8
-      for (int g = 0; g < G; ++g) sum[r][g] = fma(x, v[g], sum[r][g]);
+      for (int g = 0; g < G; ++g) {
+        const Floats v = load_as(b.data + i * b.k_stride + g * b.group_stride);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) sum[r][g] = fma(x[r], v, sum[r][g]);
+      }
+    } else {
+      Floats v[G];
+#pragma GCC unroll 8
+      for (int g = 0; g < G; ++g) v[g] = load_as(b.data + i * b.k_stride + g * b.group_stride);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Floats x = broadcast(a[r * a_stride + i]);
+#pragma GCC unroll 8
+        for (int g = 0; g < G; ++g) sum[r][g] = fma(x, v[g], sum[r][g]);
+      }
     }
   }
 #pragma GCC unroll 16
