@@ -1,7 +1,9 @@
-// Every buffer a step writes, sized once from the limits. Plain data; owned by one Forward.
+// Every buffer a step writes, carved from one allocation sized from the limits. Plain data; owned by one Forward.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "artifact/geometry.hpp"
 #include "kernels/kernels.hpp"
@@ -11,53 +13,64 @@
 
 namespace kvasir::model {
 
-// Buffer sizes in elements; the constructor of Workspace and Forward::workspace_bytes both start from them.
-struct WorkspaceSizes {
-  std::size_t width_rows = 0;       // f32: residual, normed, attention rows
-  std::size_t qkv_rows = 0;
-  std::size_t head_rows = 0;        // attention output
-  std::size_t gate_rows = 0;
-  std::size_t panel_q = 0;          // int8
-  std::size_t panel_scales = 0;     // f32 twice, int32 once
-  std::size_t angles = 0;           // f32, cos and sin
-  std::size_t logits_width = 0;     // f32: rows that want logits, normed
-  std::size_t logits = 0;
-  std::size_t attention_scratch = 0;   // f32 a thread
-  std::size_t state_lines = 0;         // a thread
-  std::size_t split_lines = 0;
-  std::size_t unpack = 0;              // f32 a thread, --compute f32 and float weights
-  std::size_t head_dim = 0;
-  std::size_t threads = 0;
+// Cuts 64-byte aligned arrays from memory; without memory it only counts, so that what is planned is what is taken.
+class Carver {
+ public:
+  explicit Carver(std::byte* memory) : memory_(memory) {}
 
-  WorkspaceSizes(const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t threads);
-  std::uint64_t bytes() const;
+  template <class T>
+  std::span<T> take(std::size_t count) {
+    const std::size_t at = used_;
+    used_ += (count * sizeof(T) + 63) / 64 * 64;
+    return memory_ == nullptr ? std::span<T>() : std::span<T>(reinterpret_cast<T*>(memory_ + at), count);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  std::size_t used_ = 0;
 };
 
-// Span results for `lines` lines, and views into them.
+// Span results for some lines, and views into them.
 struct SpanBuffers {
-  platform::AlignedArray<float> max, sum, out;
+  std::span<float> max, sum, out;
   std::size_t head_dim = 0;
   SpanBuffers() = default;
-  SpanBuffers(std::size_t lines, std::size_t dim) : max(lines), sum(lines), out(lines * dim), head_dim(dim) {}
+  SpanBuffers(Carver& carver, std::size_t lines, std::size_t dim)
+      : max(carver.take<float>(lines)), sum(carver.take<float>(lines)), out(carver.take<float>(lines * dim)), head_dim(dim) {}
   kernels::SpanState at(std::size_t line) const { return {max.data() + line, sum.data() + line, out.data() + line * head_dim}; }
 };
 
+// What one thread writes for itself.
 struct ThreadScratch {
-  platform::AlignedArray<float> attention, unpack;
+  std::span<float> attention, unpack;
   SpanBuffers running, span;
 };
 
 struct Workspace {
-  explicit Workspace(const WorkspaceSizes& sizes);
+  Workspace(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t threads);
 
-  platform::AlignedArray<float> residual, normed, qkv, heads, gate_up;
-  platform::AlignedArray<std::int8_t> panel_q;
-  platform::AlignedArray<float> panel_d, panel_ds;
-  platform::AlignedArray<std::int32_t> panel_sum;
-  platform::AlignedArray<float> cosines, sines;
-  platform::AlignedArray<float> last_rows, hidden, logits;
+  // What the constructor allocates, bytes.
+  static std::uint64_t bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan,
+                             std::size_t threads);
+
+  std::span<float> residual, normed;        // [rows][width]
+  std::span<float> qkv;                     // [rows][q | k | v]
+  std::span<float> heads;                   // [rows][heads * head_dim]
+  std::span<float> gate_up;                 // [rows][gate | up]
+  std::span<std::int8_t> panel_q;           // activations of one projection, quantized
+  std::span<float> panel_d, panel_ds;
+  std::span<std::int32_t> panel_sum;
+  std::span<float> cosines, sines;          // [rows][rope dim / 2]
+  std::span<float> last_rows, hidden;       // [logits rows][width], before and after the final norm
+  std::span<float> logits;                  // [logits rows][vocabulary]
   SpanBuffers split;
   std::vector<ThreadScratch> threads;
+
+ private:
+  void carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t thread_count);
+  Workspace() = default;
+  platform::AlignedBuffer memory_;
 };
 
 }  // namespace kvasir::model
