@@ -26,19 +26,77 @@ def row_slices(total):
     return [slice(i, min(i + ROWS, total)) for i in range(0, total, ROWS)]
 
 
-def head_of(model):
-    return model.lm_head.weight.detach().double().numpy()
-
-
-def kl_against_llama(hidden, head, path, vocabulary):
+def kl_against_llama(hidden, head, path):
     """Per position KL(reference || llama.cpp) and whether the top-1 tokens agree."""
-    other = np.memmap(path, dtype="<f4", mode="r").reshape(len(hidden), vocabulary)
+    other = np.memmap(path, dtype="<f4", mode="r").reshape(len(hidden), len(head))
     kl, same = [], []
     for rows in row_slices(len(hidden)):
         reference = hidden[rows].astype(np.float64) @ head.T
         kl.append(qm.kl_rows(reference, other[rows]))
         same.append(reference.argmax(-1) == other[rows].argmax(-1))
     return np.concatenate(kl), np.concatenate(same)
+
+
+def perplexity(model, ids, window, count):
+    """e^(mean nll) and the number of scored tokens: the second half of each window, as llama-perplexity counts."""
+    first, nll = window // 2, []
+    for w in range(count):
+        part = ids[w * window:(w + 1) * window]
+        with torch.no_grad():
+            logits = model.lm_head(qm.hidden_states(model, part)[first:window - 1]).numpy()
+        rows = qm.log_softmax64(logits)
+        nll.append(-rows[np.arange(len(rows)), part[first + 1:]])
+    nll = np.concatenate(nll)
+    return float(np.exp(nll.mean())), int(nll.size)
+
+
+def write_reference(args, ids, report):
+    """NAME.hidden.f32 and NAME.logprob.f64; returns the stored rows and the head."""
+    model, factors = qm.load(args.model)
+    windows = [ids[w * args.window:(w + 1) * args.window] for w in range(args.count)]
+    slices = row_slices(args.window * args.count)
+    stock = torch.cat([qm.hidden_states(model, w) for w in windows])   # transformers in float32, untouched
+    with torch.no_grad():
+        stock_logits = [model.lm_head(stock[rows]).numpy() for rows in slices]
+    if args.perplexity:
+        report["float32 perplexity"], report["scored"] = perplexity(model, ids, *args.perplexity)
+
+    model = qm.use_float64(model, factors)
+    exact = torch.cat([qm.hidden_states(model, w) for w in windows]).numpy()
+    hidden = exact.astype("<f4")
+    hidden.tofile(f"{args.out}.hidden.f32")
+
+    head = model.lm_head.weight.detach().numpy()
+    logprob, recompute_kl, stock_kl, stock_same = [], [], [], []
+    for rows, other in zip(slices, stock_logits):
+        full = exact[rows] @ head.T
+        stored = hidden[rows].astype(np.float64) @ head.T
+        recompute_kl.append(qm.kl_rows(full, stored))
+        stock_kl.append(qm.kl_rows(stored, other))
+        stock_same.append(stored.argmax(-1) == other.argmax(-1))
+        logprob.append(qm.log_softmax64(full)[np.arange(len(full)), ids[rows.start + 1:rows.stop + 1]])
+    np.concatenate(logprob).astype("<f8").tofile(f"{args.out}.logprob.f64")
+    report["mean KL, float64 || recomputed from the stored hidden state"] = float(np.concatenate(recompute_kl).mean())
+    report["mean KL, stored || transformers float32"] = float(np.concatenate(stock_kl).mean())
+    report["max KL, stored || transformers float32"] = float(np.concatenate(stock_kl).max())
+    report["top-1 agreement, stored and transformers float32"] = float(np.concatenate(stock_same).mean())
+    return hidden, head
+
+
+def write_llama_kl(args, ids_path, hidden, head, report):
+    """NAME.llamacpp-kl.f64: llama.cpp's distance in the better of its two attentions."""
+    best = None
+    for flash in ("off", "on"):
+        path = args.scratch / "llama.f32"
+        subprocess.run([args.tool, "logits", args.model, ids_path, str(args.window), str(args.count), flash, "f16",
+                        path], check=True)
+        kl, same = kl_against_llama(hidden, head, path)
+        path.unlink()
+        report[f"llama.cpp, flash attention {flash}"] = {
+            "mean KL": float(kl.mean()), "top-1 agreement": float(same.mean())}
+        if best is None or kl.mean() < best.mean():
+            best = kl
+    best.astype("<f8").tofile(f"{args.out}.llamacpp-kl.f64")
 
 
 def main():
@@ -53,64 +111,16 @@ def main():
     parser.add_argument("--perplexity", type=int, nargs=2, metavar=("WINDOW", "COUNT"))
     args = parser.parse_args()
     torch.set_num_threads(1)
-    report = {}
 
     ids_path = args.scratch / "ids.i32"
     print(subprocess.run([args.tool, "tokens", args.model, args.text, ids_path], check=True, text=True,
                          capture_output=True).stdout.strip(), file=sys.stderr)
     ids = np.fromfile(ids_path, dtype="<i4")
-    positions = args.window * args.count
-    ids.astype("<i4").tofile(f"{args.out}.tokens.i32")
+    ids.tofile(f"{args.out}.tokens.i32")
 
-    model, factors = qm.load(args.model)
-    windows = [ids[w * args.window:(w + 1) * args.window] for w in range(args.count)]
-    stock = torch.cat([qm.hidden_states(model, w) for w in windows])   # transformers in float32, untouched
-    with torch.no_grad():
-        stock_logits = [model.lm_head(stock[r]).numpy() for r in row_slices(positions)]
-    if args.perplexity:
-        window, count = args.perplexity
-        first, nll = window // 2, []
-        for w in range(count):
-            part = ids[w * window:(w + 1) * window]
-            with torch.no_grad():
-                logits = model.lm_head(qm.hidden_states(model, part)[first:window - 1]).numpy()
-            rows = qm.log_softmax64(logits)
-            nll.append(-rows[np.arange(len(rows)), part[first + 1:]])
-        report["float32 perplexity"] = float(np.exp(np.concatenate(nll).mean()))
-        report["scored"] = int(np.concatenate(nll).size)
-
-    model = qm.use_float64(model, factors)
-    exact = torch.cat([qm.hidden_states(model, w) for w in windows]).numpy()
-    hidden = exact.astype("<f4")
-    hidden.tofile(f"{args.out}.hidden.f32")
-
-    head = head_of(model)
-    logprob, recompute_kl, stock_kl, stock_same = [], [], [], []
-    for rows, other in zip(row_slices(positions), stock_logits):
-        full = exact[rows] @ head.T
-        stored = hidden[rows].astype(np.float64) @ head.T
-        recompute_kl.append(qm.kl_rows(full, stored))
-        stock_kl.append(qm.kl_rows(stored, other))
-        stock_same.append(stored.argmax(-1) == other.argmax(-1))
-        logprob.append(qm.log_softmax64(full)[np.arange(len(full)), ids[rows.start + 1:rows.stop + 1]])
-    np.concatenate(logprob).astype("<f8").tofile(f"{args.out}.logprob.f64")
-    report["mean KL, float64 || recomputed from the stored hidden state"] = float(np.concatenate(recompute_kl).mean())
-    report["mean KL, stored || transformers float32"] = float(np.concatenate(stock_kl).mean())
-    report["max KL, stored || transformers float32"] = float(np.concatenate(stock_kl).max())
-    report["top-1 agreement, stored and transformers float32"] = float(np.concatenate(stock_same).mean())
-
-    best = None
-    for flash in ("off", "on"):
-        path = args.scratch / "llama.f32"
-        subprocess.run([args.tool, "logits", args.model, ids_path, str(args.window), str(args.count), flash, "f16",
-                        path], check=True)
-        kl, same = kl_against_llama(hidden, head, path, head.shape[0])
-        path.unlink()
-        report[f"llama.cpp, flash attention {flash}"] = {
-            "mean KL": float(kl.mean()), "top-1 agreement": float(same.mean())}
-        if best is None or kl.mean() < best.mean():
-            best = kl
-    best.astype("<f8").tofile(f"{args.out}.llamacpp-kl.f64")
+    report = {}
+    hidden, head = write_reference(args, ids, report)
+    write_llama_kl(args, ids_path, hidden, head, report)
     print(json.dumps(report, indent=1))
 
 
