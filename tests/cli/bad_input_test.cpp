@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"OptionInBothPlaces", {"run", "GOOD --threads 1", "--threads", "2", "--prompt", "x"}, 2, {"--threads"}},
         BadInput{"BenchCase", {"bench", "GOOD", "--cases", "1x8,3y4"}, 2, {"'3y4'", "1x512,8x128"}},
         BadInput{"UnknownInstructionClass", {"run", "GOOD", "--prompt", "x"}, 2, {"sse9", "scalar"}, {.environment = "KVASIR_ISA=sse9"}}),
-    [](const testing::TestParamInfo<BadInput>& info) { return info.param.name; });
+    [](const testing::TestParamInfo<BadInput>& entry) { return entry.param.name; });
 
 }  // namespace
 }  // namespace kvasir::test

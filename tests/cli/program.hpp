@@ -13,8 +13,8 @@ struct ProgramRun {
 };
 
 struct ProgramInput {
-  std::string stdin_text;
-  std::string environment;      // "NAME=value" words in front of the command
+  std::string stdin_text = {};
+  std::string environment = {}; // "NAME=value" words in front of the command
   double interrupt_after_s = 0; // sends SIGINT then; 0 = never
 };
 
