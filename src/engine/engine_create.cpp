@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "cache/footprint.hpp"
 #include "engine/engine_state.hpp"
-#include "engine/footprint.hpp"
 #include "platform/allocated_bytes.hpp"
 #include "store/footprint.hpp"
 
@@ -99,8 +97,9 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const model::Mode
   KV_ASSIGN(const PoolConfig config, resolve(given, geometry));
 
   KV_ASSIGN(store::KvStore store, store::KvStore::create(store_config(config, geometry)));
+  const core::CoreConfig life = core_config(config, store);
   const auto before_metadata = platform::allocated_bytes();
-  KV_ASSIGN(core::Core core, core::Core::create(core_config(config, store)));
+  KV_ASSIGN(core::Core core, core::Core::create(life));
   StepBatch batch(core, store);
   const auto after_metadata = platform::allocated_bytes();
 
@@ -109,7 +108,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const model::Mode
   const std::uint64_t workspace =
       model::Forward::workspace_bytes(geometry, model->options().compute, forward_limits(config), config.threads) +
       Sampler::bytes(geometry.vocabulary, config.threads);
-  const std::uint64_t metadata = metadata_bytes(config, state->core.cache());
+  const std::uint64_t metadata = core::Core::metadata_bytes(life) + StepBatch::bytes(state->core.cache());
   state->memory = {
       {"weights", model->footprint().total(), model->footprint().total(), "packed for the kernels"},
       cache_line(state->store),

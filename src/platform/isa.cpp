@@ -1,5 +1,6 @@
 #include "platform/isa.hpp"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +14,12 @@ struct Name {
   Isa isa;
 };
 constexpr std::array kNames = {Name{"scalar", Isa::scalar}, Name{"avx2", Isa::avx2}, Name{"avx512", Isa::avx512}};
+
+// clang's __builtin_cpu_supports does not know f16c. The registers it needs are those of avx2, checked beside it.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
 
 }  // namespace
 
@@ -33,7 +40,7 @@ bool has_isa(Isa isa) {
   switch (isa) {
     case Isa::scalar: return true;
     case Isa::avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     case Isa::avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
