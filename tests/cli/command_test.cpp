@@ -160,13 +160,12 @@ TEST(RunCommand, SeedDecidesADraw) {
 }
 
 TEST(RunCommand, InterruptEndsTheAnswerCleanly) {
-  const ProgramRun run = run_program({"run", endless_model(), "--no-chat-template", "--prompt", "x", "--max-tokens", "100000", "--ignore-eos", "--json"},
-                                     {.interrupt_after_s = 2});
+  const ProgramRun run = run_program({"run", endless_model(), "--no-chat-template", "--prompt", "x", "--max-tokens", "100000", "--ignore-eos"},
+                                     {.interrupt_at_output = true});
   EXPECT_EQ(run.exit_code, 130) << run.err;
-  const Json answer = Json::parse(run.out, nullptr, false);
-  ASSERT_FALSE(answer.is_discarded()) << run.out;
-  EXPECT_EQ(answer["finish_reason"], "cancelled");
-  EXPECT_FALSE(answer["token_ids"].empty());
+  EXPECT_GT(run.out.size(), 1u);
+  EXPECT_EQ(run.out.back(), '\n');
+  EXPECT_THAT(run.err, HasSubstr("tokens (cancelled)"));
 }
 
 TEST(TokenizeCommand, EmptyTextHasNoIds) {

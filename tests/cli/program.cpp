@@ -49,11 +49,14 @@ std::string program_path() { return std::string(KVASIR_BINARY_DIR) + "/kvasir"; 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input) {
   const std::string in = scratch_path("stdin"), out = scratch_path("stdout"), err = scratch_path("stderr");
   std::ofstream(in, std::ios::binary) << input.stdin_text;
+  std::ofstream(out, std::ios::trunc);
   std::string command = input.environment + " ";
-  if (input.interrupt_after_s > 0) command += fmt::format("timeout --preserve-status -s INT {} ", input.interrupt_after_s);
   command += quoted(program_path());
   for (const std::string& argument : arguments) command += " " + quoted(argument);
   command += fmt::format(" < {} > {} 2> {}", quoted(in), quoted(out), quoted(err));
+  if (input.interrupt_at_output) {
+    command += fmt::format(" & while kill -0 $! 2> /dev/null && [ ! -s {} ]; do sleep 0.05; done; kill -INT $!; wait $!", quoted(out));
+  }
   const int status = std::system(command.c_str());
   ProgramRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : -1;

@@ -14,8 +14,8 @@ struct ProgramRun {
 
 struct ProgramInput {
   std::string stdin_text = {};
-  std::string environment = {}; // "NAME=value" words in front of the command
-  double interrupt_after_s = 0; // sends SIGINT then; 0 = never
+  std::string environment = {};       // "NAME=value" words in front of the command
+  bool interrupt_at_output = false;   // sends SIGINT once something stands on stdout
 };
 
 // The program's path: beside the test's own build.
