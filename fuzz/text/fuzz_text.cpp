@@ -75,7 +75,8 @@ void chat(const text::Tokenizer& tokenizer, std::string_view payload) {
   const std::vector<text::ChatMessage> messages = {{"user", std::string(payload)}, {"assistant", std::string(payload)}};
   const auto ids = kSource.encode_chat(tokenizer, messages, false);
   KV_CHECK(ids.ok() == !text::first_invalid_utf8(payload).has_value(), "valid UTF-8 is a message, the rest is not");
-  if (ids.ok()) KV_CHECK(control_ids(tokenizer, *ids) == 4 + (tokenizer.adds_bos() ? 1 : 0), "no control id from content");
+  if (ids.ok())
+    KV_CHECK(control_ids(tokenizer, *ids) == 4 + (tokenizer.adds_bos() ? 1 : 0), "no control id from content");
 }
 
 void render(std::string_view payload) {
@@ -95,10 +96,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto& tokenizer = tokenizers()[(data[0] >> 2) % tokenizers().size()];
   const bool byte_level = &tokenizer != &tokenizers().back();
   switch (data[0] & 3) {
-    case 0: round_trip(tokenizer, payload, (data[0] & 0x80) != 0); break;
-    case 1: detokenize(tokenizer, payload); break;
-    case 2: if (byte_level) chat(tokenizer, payload); break;
-    case 3: render(payload); break;
+    case 0:
+      round_trip(tokenizer, payload, (data[0] & 0x80) != 0);
+      break;
+    case 1:
+      detokenize(tokenizer, payload);
+      break;
+    case 2:
+      if (byte_level) chat(tokenizer, payload);
+      break;
+    case 3:
+      render(payload);
+      break;
   }
   return 0;
 }

@@ -57,10 +57,12 @@ void print_vocabulary(const llama_vocab* vocab) {
   }
   Hash flags;
   flags.add(control.data(), control.size());
-  std::printf("{\"size\":%d,\"bos\":%d,\"eos\":%d,\"add_bos\":%s,\"add_eos\":%s,\"pieces\":\"%016llx\",\"control\":\"%016llx\",\"eog\":",
-              n, llama_vocab_bos(vocab), llama_vocab_eos(vocab), llama_vocab_get_add_bos(vocab) ? "true" : "false",
-              llama_vocab_get_add_eos(vocab) ? "true" : "false", static_cast<unsigned long long>(pieces.value),
-              static_cast<unsigned long long>(flags.value));
+  std::printf(
+      "{\"size\":%d,\"bos\":%d,\"eos\":%d,\"add_bos\":%s,\"add_eos\":%s,\"pieces\":\"%016llx\",\"control\":\"%016llx\","
+      "\"eog\":",
+      n, llama_vocab_bos(vocab), llama_vocab_eos(vocab), llama_vocab_get_add_bos(vocab) ? "true" : "false",
+      llama_vocab_get_add_eos(vocab) ? "true" : "false", static_cast<unsigned long long>(pieces.value),
+      static_cast<unsigned long long>(flags.value));
   print_list(eog);
   std::printf("}\n");
 }

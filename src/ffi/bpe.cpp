@@ -20,8 +20,8 @@ std::vector<KvSlice> slices(std::span<const std::string_view> texts) {
 void Bpe::Free::operator()(KvBpe* bpe) const { kv_bpe_free(bpe); }
 
 std::span<const std::string_view> Bpe::pre_tokenizers() {
-  static constexpr std::array<std::string_view, 6> kNames = {"default", "deepseek-llm", "gpt-2",
-                                                             "llama-bpe", "qwen2",       "smollm"};
+  static constexpr std::array<std::string_view, 6> kNames = {"default",   "deepseek-llm", "gpt-2",
+                                                             "llama-bpe", "qwen2",        "smollm"};
   return kNames;
 }
 

@@ -19,7 +19,7 @@ struct KvTemplate;
 namespace kvasir::ffi {
 
 struct TemplateMessage {
-  std::string_view role, content;   // UTF-8
+  std::string_view role, content;  // UTF-8
 };
 
 struct TemplateValues {

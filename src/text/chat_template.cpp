@@ -1,7 +1,7 @@
 #include "text/chat_template.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "ffi/template.hpp"
 #include "text/content_marks.hpp"
@@ -17,7 +17,8 @@ Error bad(std::string message) { return Error{ErrorCode::bad_input, std::move(me
 
 bool is_role(std::string_view role) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
   };
   return !role.empty() && role.size() <= kMaxRoleBytes && std::all_of(role.begin(), role.end(), plain);
 }
@@ -42,7 +43,8 @@ Result<std::string_view> special_text(const artifact::GgufFile& file, std::strin
   if (file.find(key) == nullptr) return std::string_view();
   KV_ASSIGN(const std::uint64_t id, file.get_uint(key));
   KV_ASSIGN(const auto tokens, file.get_strings("tokenizer.ggml.tokens"));
-  if (id >= tokens.size()) return bad(fmt::format("{}: {} is {}; valid: below {}", file.name(), key, id, tokens.size()));
+  if (id >= tokens.size())
+    return bad(fmt::format("{}: {} is {}; valid: below {}", file.name(), key, id, tokens.size()));
   return tokens[id];
 }
 
@@ -97,7 +99,8 @@ Result<ChatTemplate> ChatTemplate::from_string(std::string_view source, std::str
 
 // Renders with `contents` in place of the messages' own, which may be empty to mean the latter.
 Result<std::string> ChatTemplate::State::render(std::span<const ChatMessage> messages,
-                                                std::span<const std::string> contents, bool add_generation_prompt) const {
+                                                std::span<const std::string> contents,
+                                                bool add_generation_prompt) const {
   std::vector<ffi::TemplateMessage> views;
   views.reserve(messages.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -119,7 +122,8 @@ Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages, 
   return state_->render(messages, {}, add_generation_prompt);
 }
 
-Result<std::vector<TokenId>> ChatTemplate::encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
+Result<std::vector<TokenId>> ChatTemplate::encode_chat(const Tokenizer& tokenizer,
+                                                       std::span<const ChatMessage> messages,
                                                        bool add_generation_prompt) const {
   KV_ASSIGN(const std::string plain, render(messages, add_generation_prompt));
   const auto marker = state_->marker_for(messages);

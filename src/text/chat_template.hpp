@@ -6,8 +6,9 @@
 // marker character (one that occurs in neither template nor messages) after every visible character of content. Where
 // the two differ in nothing but markers, as they do unless the template inspects content, the markers say exactly which
 // bytes came from content, and no control token is recognised on those. Where a template does inspect content, only
-// the dangerous places are marked (texts of control tokens, and ends of content that could complete one), and the control tokens of
-// the result must be those of the fully marked rendering; otherwise the request is refused, not guessed at.
+// the dangerous places are marked (texts of control tokens, and ends of content that could complete one), and the
+// control tokens of the result must be those of the fully marked rendering; otherwise the request is refused, not
+// guessed at.
 //
 // Exactly one BOS: whether template, tokenizer, both or neither write one, a model that wants BOS gets one.
 //
@@ -35,8 +36,8 @@ inline constexpr std::size_t kMaxRenderedBytes = 64u << 20;
 inline constexpr std::size_t kMaxRoleBytes = 64;
 
 struct ChatMessage {
-  std::string role;      // "system", "user", "assistant", "tool" ...: 1 to kMaxRoleBytes letters, digits, '_', '-', '.'
-  std::string content;   // UTF-8
+  std::string role;     // "system", "user", "assistant", "tool" ...: 1 to kMaxRoleBytes letters, digits, '_', '-', '.'
+  std::string content;  // UTF-8
 };
 
 class ChatTemplate {
@@ -45,7 +46,8 @@ class ChatTemplate {
   // Errors: unsupported if the file has none (the message says so); bad_input if it does not parse.
   static Result<ChatTemplate> from_gguf(const artifact::GgufFile& file);
   // bos_token, eos_token: what the template sees under these names.
-  static Result<ChatTemplate> from_string(std::string_view source, std::string_view bos_token, std::string_view eos_token);
+  static Result<ChatTemplate> from_string(std::string_view source, std::string_view bos_token,
+                                          std::string_view eos_token);
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

@@ -29,7 +29,8 @@ void find_hazards(std::string_view content, std::string_view guarded, std::vecto
     if (content.ends_with(guarded.substr(0, length))) out.push_back({content.size() - length, content.size()});
     if (content.starts_with(guarded.substr(guarded.size() - length))) out.push_back({0, length});
   }
-  if (content.size() < guarded.size() && guarded.find(content) != std::string_view::npos) out.push_back({0, content.size()});
+  if (content.size() < guarded.size() && guarded.find(content) != std::string_view::npos)
+    out.push_back({0, content.size()});
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ std::string mark_hazards(std::string_view content, std::span<const std::string_v
   for (const std::string_view text : guarded) {
     if (!text.empty()) find_hazards(content, text, hazards);
   }
-  std::set<std::size_t> places;   // ends of the characters to mark
+  std::set<std::size_t> places;  // ends of the characters to mark
   for (const TextRange& hazard : hazards) {
     if (const auto end = first_visible_end(content, hazard.begin, hazard.end)) places.insert(*end);
   }

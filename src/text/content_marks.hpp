@@ -24,7 +24,7 @@ std::string mark_hazards(std::string_view content, std::span<const std::string_v
 
 struct Unmarked {
   std::string text;
-  std::vector<TextRange> literal;   // the characters that had a marker behind them; neighbours joined
+  std::vector<TextRange> literal;  // the characters that had a marker behind them; neighbours joined
 };
 Unmarked unmark(std::string_view rendered, std::string_view marker);
 

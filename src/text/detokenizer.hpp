@@ -35,11 +35,11 @@ class Detokenizer {
   std::size_t pending_bytes() const { return pending_.size(); }
 
  private:
-  static constexpr std::size_t kReservedBytes = 512;   // longer than the tokens of the vocabularies in use
+  static constexpr std::size_t kReservedBytes = 512;  // longer than the tokens of the vocabularies in use
 
   const Tokenizer* tokenizer_;
   bool skip_special_;
-  std::string pending_;   // a proper prefix of a well-formed character, or empty
+  std::string pending_;  // a proper prefix of a well-formed character, or empty
 };
 
 }  // namespace kvasir::text

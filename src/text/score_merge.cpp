@@ -1,8 +1,8 @@
 #include "text/score_merge.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <queue>
 #include <span>
 
@@ -15,16 +15,16 @@ namespace {
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 
 struct Symbol {
-  std::size_t begin = 0, size = 0;       // bytes; size 0 = merged away
+  std::size_t begin = 0, size = 0;  // bytes; size 0 = merged away
   std::int64_t prev = -1, next = -1;
 };
 
 struct Pair {
   float score = 0;
   std::int64_t left = 0, right = 0;
-  std::size_t size = 0;                  // bytes of both when queued: tells stale entries
+  std::size_t size = 0;  // bytes of both when queued: tells stale entries
 
-  bool operator<(const Pair& other) const {   // the queue's top is the largest
+  bool operator<(const Pair& other) const {  // the queue's top is the largest
     return score < other.score || (score == other.score && left > other.left);
   }
 };
@@ -59,8 +59,8 @@ Result<ScoreMerge> ScoreMerge::create(const Vocabulary& vocabulary, const artifa
     }
     if (!id) id = vocabulary.unknown();
     if (!id) {
-      return Error{ErrorCode::bad_input, fmt::format("{}: no token <0x{:02X}> and no tokenizer.ggml.unknown_token_id",
-                                                     file.name(), byte)};
+      return Error{ErrorCode::bad_input,
+                   fmt::format("{}: no token <0x{:02X}> and no tokenizer.ggml.unknown_token_id", file.name(), byte)};
     }
     merge.byte_tokens_[byte] = *id;
   }

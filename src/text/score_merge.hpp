@@ -23,7 +23,8 @@ namespace kvasir::text {
 
 class ScoreMerge {
  public:
-  // Errors: bad_input if scores are missing, too few or not finite, or if a byte has neither a token nor an unknown token.
+  // Errors: bad_input if scores are missing, too few or not finite, or if a byte has neither a token nor an unknown
+  // token.
   static Result<ScoreMerge> create(const Vocabulary& vocabulary, const artifact::GgufFile& file);
 
   // text: valid UTF-8 with U+2581 for spaces. Appends to `out`. Never yields a control or unknown token by spelling.
@@ -36,7 +37,7 @@ class ScoreMerge {
   const Vocabulary* vocabulary_ = nullptr;
   std::vector<float> scores_;
   std::array<TokenId, 256> byte_tokens_{};
-  std::size_t longest_ = 0;   // bytes of the longest token
+  std::size_t longest_ = 0;  // bytes of the longest token
 };
 
 }  // namespace kvasir::text

@@ -19,7 +19,7 @@ namespace kvasir::text {
 class SpecialTokens {
  public:
   struct Match {
-    std::size_t begin = 0, end = 0;   // bytes of the text
+    std::size_t begin = 0, end = 0;  // bytes of the text
     TokenId id = 0;
   };
 

@@ -1,7 +1,7 @@
 #include "text/tokenizer.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -35,7 +35,7 @@ Result<ffi::Bpe> make_bpe(const Vocabulary& vocabulary, const artifact::GgufFile
 std::vector<std::uint8_t> find_missing_bytes(const Vocabulary& vocabulary) {
   std::vector<std::uint8_t> missing;
   for (unsigned byte = 0; byte < 0xF5; ++byte) {
-    if (byte == 0xC0 || byte == 0xC1) continue;   // never in valid UTF-8
+    if (byte == 0xC0 || byte == 0xC1) continue;  // never in valid UTF-8
     std::string text;
     append_utf8(text, char_of_byte(static_cast<std::uint8_t>(byte)));
     const auto id = vocabulary.find(text);
@@ -54,12 +54,18 @@ bool touches(const SpecialTokens::Match& match, std::span<const TextRange> liter
 
 std::string_view to_string(TokenKind kind) {
   switch (kind) {
-    case TokenKind::normal: return "normal";
-    case TokenKind::unknown: return "unknown";
-    case TokenKind::control: return "control";
-    case TokenKind::user_defined: return "user_defined";
-    case TokenKind::unused: return "unused";
-    case TokenKind::byte: return "byte";
+    case TokenKind::normal:
+      return "normal";
+    case TokenKind::unknown:
+      return "unknown";
+    case TokenKind::control:
+      return "control";
+    case TokenKind::user_defined:
+      return "user_defined";
+    case TokenKind::unused:
+      return "unused";
+    case TokenKind::byte:
+      return "byte";
   }
   return "?";
 }
@@ -70,13 +76,14 @@ struct Tokenizer::State {
 
   Vocabulary vocabulary;
   SpecialTokens special;
-  std::optional<ffi::Bpe> bpe;             // byte_level
-  std::optional<ScoreMerge> score_merge;   // sentence_piece; refers to `vocabulary`
+  std::optional<ffi::Bpe> bpe;            // byte_level
+  std::optional<ScoreMerge> score_merge;  // sentence_piece; refers to `vocabulary`
   std::vector<TokenId> control;
   std::vector<std::uint8_t> missing_bytes;
 
-  Result<std::vector<TokenId>> encode(std::string_view text, const std::function<bool(const SpecialTokens::Match&)>& allowed,
-                                      bool add_bos, bool add_eos) const;
+  Result<std::vector<TokenId>> encode(std::string_view text,
+                                      const std::function<bool(const SpecialTokens::Match&)>& allowed, bool add_bos,
+                                      bool add_eos) const;
   Status encode_plain(std::string_view text, bool after_special, std::vector<TokenId>& out) const;
 };
 
@@ -129,11 +136,12 @@ Result<std::vector<TokenId>> Tokenizer::State::encode(std::string_view text,
                                                       const std::function<bool(const SpecialTokens::Match&)>& allowed,
                                                       bool add_bos, bool add_eos) const {
   if (text.size() > kMaxTextBytes) {
-    return Error{ErrorCode::bad_input, fmt::format("a text of {} bytes; valid: at most {}", text.size(), kMaxTextBytes)};
+    return Error{ErrorCode::bad_input,
+                 fmt::format("a text of {} bytes; valid: at most {}", text.size(), kMaxTextBytes)};
   }
   if (const auto at = first_invalid_utf8(text)) {
-    return Error{ErrorCode::bad_input, fmt::format("the text is not UTF-8: byte {} (0x{:02X})", *at,
-                                                   static_cast<unsigned char>(text[*at]))};
+    return Error{ErrorCode::bad_input,
+                 fmt::format("the text is not UTF-8: byte {} (0x{:02X})", *at, static_cast<unsigned char>(text[*at]))};
   }
   const bool wants_bos = add_bos && vocabulary.adds_bos();
   std::vector<TokenId> out;
@@ -207,7 +215,9 @@ std::optional<TokenId> Tokenizer::eos() const { return state_->vocabulary.eos();
 bool Tokenizer::adds_bos() const { return state_->vocabulary.adds_bos(); }
 std::span<const std::uint8_t> Tokenizer::missing_bytes() const { return state_->missing_bytes; }
 std::span<const TokenId> Tokenizer::control_ids() const { return state_->control; }
-std::optional<TokenId> Tokenizer::find(std::string_view token_text) const { return state_->vocabulary.find(token_text); }
+std::optional<TokenId> Tokenizer::find(std::string_view token_text) const {
+  return state_->vocabulary.find(token_text);
+}
 
 std::vector<TokenId> Tokenizer::structural_tokens_in(std::string_view text) const {
   const auto markup = [&](const SpecialTokens::Match& match) {

@@ -8,7 +8,7 @@ namespace {
 
 // Bytes that may follow a lead byte: how many in all, and the range of the first of them (table 3-7).
 struct Lead {
-  std::size_t length = 0;   // of the character; 0 = no lead byte
+  std::size_t length = 0;  // of the character; 0 = no lead byte
   unsigned char low = 0x80, high = 0xBF;
 };
 

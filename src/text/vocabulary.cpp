@@ -1,9 +1,9 @@
 #include "text/vocabulary.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fmt/format.h>
 
 #include "ffi/bpe.hpp"
 #include "text/utf8.hpp"
@@ -14,14 +14,32 @@ namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model", kPre = "tokenizer.ggml.pre",
                            kTokens = "tokenizer.ggml.tokens", kTypes = "tokenizer.ggml.token_type";
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581, SentencePiece's space
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
 
 // Token names that end a generation wherever they occur, and whose tokens are control tokens even if the file says
 // otherwise. The list is llama.cpp's, so that both stop at the same place.
-constexpr std::array<std::string_view, 22> kEndNames = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
-    "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
-    "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~["};
+constexpr std::array<std::string_view, 22> kEndNames = {"<|eot_id|>",
+                                                        "<|im_end|>",
+                                                        "<|end|>",
+                                                        "<|return|>",
+                                                        "<|call|>",
+                                                        "<|flush|>",
+                                                        "<|calls|>",
+                                                        "<end_of_turn>",
+                                                        "<|endoftext|>",
+                                                        "</s>",
+                                                        "<|eom_id|>",
+                                                        "<EOT>",
+                                                        "_<EOT>",
+                                                        "[EOT]",
+                                                        "[EOS]",
+                                                        "<|end_of_text|>",
+                                                        "<end_of_utterance>",
+                                                        "<eos>",
+                                                        "<turn|>",
+                                                        "<|tool_response>",
+                                                        "<｜end▁of▁sentence｜>",
+                                                        "[e~["};
 
 // Roles that a file names by key or, failing that, by the token's text.
 struct NamedRole {
@@ -32,12 +50,18 @@ struct NamedRole {
 constexpr std::array<NamedRole, 8> kNamedRoles = {{
     {"tokenizer.ggml.eot_token_id", true, {}},
     {"tokenizer.ggml.eom_token_id", true, {}},
-    {"tokenizer.ggml.fim_pre_token_id", false,
-     {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"}},
-    {"tokenizer.ggml.fim_suf_token_id", false,
-     {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"}},
-    {"tokenizer.ggml.fim_mid_token_id", false,
-     {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"}},
+    {"tokenizer.ggml.fim_pre_token_id",
+     false,
+     {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>",
+      "<|prefix|>"}},
+    {"tokenizer.ggml.fim_suf_token_id",
+     false,
+     {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>",
+      "<|suffix|>"}},
+    {"tokenizer.ggml.fim_mid_token_id",
+     false,
+     {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
+      "<|middle|>"}},
     {"tokenizer.ggml.fim_pad_token_id", true, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
     {"tokenizer.ggml.fim_rep_token_id", true, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
     {"tokenizer.ggml.fim_sep_token_id", true, {"<|file_sep|>"}},
@@ -53,14 +77,22 @@ Result<bool> flag(const artifact::GgufFile& file, std::string_view key, bool abs
 // GGUF's llama_token_type; 0 (undefined) counts as unused: it stands for nothing.
 std::optional<TokenKind> kind_of_type(std::int64_t type) {
   switch (type) {
-    case 0: return TokenKind::unused;
-    case 1: return TokenKind::normal;
-    case 2: return TokenKind::unknown;
-    case 3: return TokenKind::control;
-    case 4: return TokenKind::user_defined;
-    case 5: return TokenKind::unused;
-    case 6: return TokenKind::byte;
-    default: return std::nullopt;
+    case 0:
+      return TokenKind::unused;
+    case 1:
+      return TokenKind::normal;
+    case 2:
+      return TokenKind::unknown;
+    case 3:
+      return TokenKind::control;
+    case 4:
+      return TokenKind::user_defined;
+    case 5:
+      return TokenKind::unused;
+    case 6:
+      return TokenKind::byte;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -80,7 +112,7 @@ std::string decode_byte_level(std::string_view text) {
     if (const auto byte = byte_of_char(utf8_code_point(text, at))) {
       out.push_back(static_cast<char>(*byte));
     } else {
-      out.append(text.substr(at, length));   // not of the alphabet: stands for itself
+      out.append(text.substr(at, length));  // not of the alphabet: stands for itself
     }
     at += length;
   }
@@ -108,7 +140,7 @@ char32_t char_of_byte(std::uint8_t byte) {
   if ((byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD)) return byte;
   if (byte <= 0x20) return char32_t{0x100} + byte;
   if (byte == 0xAD) return 0x143;
-  return char32_t{0x121} + (byte - 0x7F);   // 7F to A0
+  return char32_t{0x121} + (byte - 0x7F);  // 7F to A0
 }
 
 std::optional<std::uint8_t> byte_of_char(char32_t c) {
@@ -141,11 +173,12 @@ Status Vocabulary::read_model(const artifact::GgufFile& file) {
     return ok_status();
   }
   if (model != "gpt2") {
-    return Error{ErrorCode::unsupported,
-                 fmt::format("{}: {} is \"{}\"; offered are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece BPE)",
-                             file.name(), kModel, model)};
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("{}: {} is \"{}\"; offered are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece BPE)",
+                    file.name(), kModel, model)};
   }
-  pre_ = "default";   // as llama.cpp takes a file without the key
+  pre_ = "default";  // as llama.cpp takes a file without the key
   if (file.find(kPre) != nullptr) {
     KV_ASSIGN(const std::string_view pre, file.get_string(kPre));
     pre_ = pre == "gpt2" ? "gpt-2" : pre;
@@ -233,10 +266,12 @@ Status Vocabulary::read_flags(const artifact::GgufFile& file) {
   // Byte-level vocabularies have no such step, whatever the file says (SmolLM2's says false).
   KV_ASSIGN(const bool space, flag(file, "tokenizer.ggml.add_space_prefix", true));
   adds_space_ = pieces && space;
-  if (adds_bos_ && !bos_ && pieces && size() > 1) bos_ = 1;   // SentencePiece's own ids
+  if (adds_bos_ && !bos_ && pieces && size() > 1) bos_ = 1;  // SentencePiece's own ids
   if (adds_eos_ && !eos_ && pieces && size() > 2) eos_ = 2;
-  if (adds_bos_ && !bos_) return bad(fmt::format("{}: {} holds, but no tokenizer.ggml.bos_token_id", file.name(), kAddBos));
-  if (adds_eos_ && !eos_) return bad(fmt::format("{}: {} holds, but no tokenizer.ggml.eos_token_id", file.name(), kAddEos));
+  if (adds_bos_ && !bos_)
+    return bad(fmt::format("{}: {} holds, but no tokenizer.ggml.bos_token_id", file.name(), kAddBos));
+  if (adds_eos_ && !eos_)
+    return bad(fmt::format("{}: {} holds, but no tokenizer.ggml.eos_token_id", file.name(), kAddEos));
   return ok_status();
 }
 
@@ -245,19 +280,25 @@ Status Vocabulary::make_pieces() {
     const auto id = static_cast<TokenId>(i);
     switch (kinds_[i]) {
       case TokenKind::normal:
-        pieces_.append(spelling_ == Spelling::byte_level ? decode_byte_level(text(id)) : decode_sentence_piece(text(id)));
+        pieces_.append(spelling_ == Spelling::byte_level ? decode_byte_level(text(id))
+                                                         : decode_sentence_piece(text(id)));
         break;
       case TokenKind::byte: {
         const auto byte = byte_of_name(text(id));
-        if (!byte) return bad(fmt::format("{}[{}] is a byte token \"{}\"; valid: <0x00> to <0xFF>", kTokens, i, text(id)));
+        if (!byte)
+          return bad(fmt::format("{}[{}] is a byte token \"{}\"; valid: <0x00> to <0xFF>", kTokens, i, text(id)));
         const char c = static_cast<char>(*byte);
         pieces_.append({&c, 1});
         break;
       }
-      case TokenKind::unused: pieces_.append(""); break;
+      case TokenKind::unused:
+        pieces_.append("");
+        break;
       case TokenKind::control:
       case TokenKind::unknown:
-      case TokenKind::user_defined: pieces_.append(text(id)); break;
+      case TokenKind::user_defined:
+        pieces_.append(text(id));
+        break;
     }
   }
   return ok_status();

@@ -37,7 +37,7 @@ class TextTable {
   std::size_t size() const { return ends_.size() - 1; }
 
  private:
-  std::vector<char> bytes_;   // not a string: its bytes stay where they are when the table is moved
+  std::vector<char> bytes_;  // not a string: its bytes stay where they are when the table is moved
   std::vector<std::size_t> ends_;
 };
 
@@ -47,22 +47,23 @@ class Vocabulary {
 
   Spelling spelling() const { return spelling_; }
   std::size_t size() const { return texts_.size(); }
-  std::string_view text(TokenId id) const { return texts_[id]; }      // as the file writes it
-  std::string_view piece(TokenId id) const { return pieces_[id]; }    // the bytes it stands for
+  std::string_view text(TokenId id) const { return texts_[id]; }    // as the file writes it
+  std::string_view piece(TokenId id) const { return pieces_[id]; }  // the bytes it stands for
   TokenKind kind(TokenId id) const { return kinds_[static_cast<std::size_t>(id)]; }
   bool is_control(TokenId id) const { return kind(id) == TokenKind::control || kind(id) == TokenKind::unknown; }
-  // Whether text may be spelled into the token without asking for special tokens: not if the file itself calls it control
-  // or unknown. (A token that is control by name alone, as Qwen's "</s>", is still ordinary vocabulary to its merges.)
+  // Whether text may be spelled into the token without asking for special tokens: not if the file itself calls it
+  // control or unknown. (A token that is control by name alone, as Qwen's "</s>", is still ordinary vocabulary to its
+  // merges.)
   bool is_spellable(TokenId id) const { return spellable_[static_cast<std::size_t>(id)]; }
   std::optional<TokenId> find(std::string_view text) const;
-  const std::vector<TokenId>& eog() const { return eog_; }            // ascending
+  const std::vector<TokenId>& eog() const { return eog_; }  // ascending
   std::optional<TokenId> bos() const { return bos_; }
   std::optional<TokenId> eos() const { return eos_; }
   std::optional<TokenId> unknown() const { return unknown_; }
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
-  bool adds_space() const { return adds_space_; }                     // in front of a text (SentencePiece)
-  std::string_view pre_tokenizer() const { return pre_; }             // byte_level only
+  bool adds_space() const { return adds_space_; }          // in front of a text (SentencePiece)
+  std::string_view pre_tokenizer() const { return pre_; }  // byte_level only
 
  private:
   Vocabulary() = default;

@@ -50,7 +50,8 @@ TEST(Bpe, RefusesBrokenVocabulariesByKeyAndIndex) {
   };
   EXPECT_EQ(refusal({"a", "b"}, {"a b"}, "gpt-2"),
             "tokenizer.ggml.merges[0] is \"a b\", but \"ab\" is no text token of the vocabulary");
-  EXPECT_EQ(refusal({"a"}, {"ab"}, "gpt-2"), "tokenizer.ggml.merges[0] is \"ab\"; valid: two tokens with a space between");
+  EXPECT_EQ(refusal({"a"}, {"ab"}, "gpt-2"),
+            "tokenizer.ggml.merges[0] is \"ab\"; valid: two tokens with a space between");
   EXPECT_EQ(refusal({"a", "\xFF"}, {}, "gpt-2"), "tokenizer.ggml.tokens[1] is not UTF-8 at byte 0");
   EXPECT_EQ(refusal({"a"}, {}, "gpt-9"), "tokenizer.ggml.pre \"gpt-9\" is not offered");
 }

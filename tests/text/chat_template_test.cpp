@@ -132,10 +132,12 @@ TEST_F(EncodeChat, PrivateUseCharactersInContentSurvive) {
 }
 
 TEST_F(EncodeChat, RolesCannotForge) {
-  for (const std::string& role : std::vector<std::string>{"", "user<|im_end|>", "a b", "a\n", "<", std::string(65, 'a'), "\xFF"}) {
+  for (const std::string& role :
+       std::vector<std::string>{"", "user<|im_end|>", "a b", "a\n", "<", std::string(65, 'a'), "\xFF"}) {
     EXPECT_THAT(show(chat_ml_, {{role, "hi"}}), HasSubstr("error: messages[0].role is"));
   }
-  EXPECT_THAT(show(chat_ml_, {{"user", "hi"}, {"user", "ab\xFF"}}), HasSubstr("messages[1].content is not UTF-8 at byte 2"));
+  EXPECT_THAT(show(chat_ml_, {{"user", "hi"}, {"user", "ab\xFF"}}),
+              HasSubstr("messages[1].content is not UTF-8 at byte 2"));
 }
 
 TEST(ChatBos, ExactlyOneOnEveryRoute) {
@@ -147,7 +149,7 @@ TEST(ChatBos, ExactlyOneOnEveryRoute) {
       const auto source = template_of(written + std::string(kChatMl), "<bos>");
       const std::vector<ChatMessage> messages = {{"user", "<bos>hi"}};
       const auto ids = source.encode_chat(tokenizer, messages, false).value();
-      if (written.size() < 20) {   // none or one
+      if (written.size() < 20) {  // none or one
         EXPECT_EQ(std::count(ids.begin(), ids.end(), 260), adds || !written.empty() ? 1 : 0);
         const std::vector<ChatMessage> honest = {{"user", "hi"}};
         EXPECT_EQ(source.encode_chat(tokenizer, honest, true).value(),
@@ -187,7 +189,8 @@ TEST(ChatTemplateLimits, HostileTemplatesAreErrors) {
 TEST(ChatTemplateLimits, DeeplyNestedValuesUnwind) {
   const auto nests = template_of(
       "{% set ns = namespace(x=[]) %}{% for i in range(15000) %}{% set ns.x = [ns.x] %}{% endfor %}deep"
-      "{{ ns.x if messages[0].content == 'print' else '' }}{{ ns.x | tojson if messages[0].content == 'json' else '' }}");
+      "{{ ns.x if messages[0].content == 'print' else '' }}{{ ns.x | tojson if messages[0].content == 'json' else '' "
+      "}}");
   EXPECT_EQ(nests.render(std::vector<ChatMessage>{{"user", "x"}}, false).value(), "deep");
   for (const char* how : {"print", "json"}) {
     const auto text = nests.render(std::vector<ChatMessage>{{"user", how}}, false);

@@ -28,7 +28,9 @@ TEST_F(DetokenizerTest, HoldsCharactersUntilTheyAreWhole) {
 
 // The Unicode standard's example of table 3-8: one replacement for each maximal part.
 TEST_F(DetokenizerTest, IllFormedPartsBecomeReplacements) {
-  EXPECT_EQ(stream("\xFF" "a"), "\uFFFD|a|");
+  EXPECT_EQ(stream("\xFF"
+                   "a"),
+            "\uFFFD|a|");
   EXPECT_EQ(stream("\xC3"), "|\uFFFD");
   EXPECT_EQ(stream("\xF0\x9F\x98"), "|||\uFFFD");
   EXPECT_EQ(stream("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), "||\uFFFD|\uFFFD|||\uFFFD||\uFFFDA|");

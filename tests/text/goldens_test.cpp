@@ -2,8 +2,8 @@
 // the model files that are there. tests/data/text/SOURCE.md says how the expected ids were made.
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <fmt/format.h>
+#include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -61,9 +61,9 @@ void expect_vocabulary(const Tokenizer& tokenizer, const json& expected) {
 }
 
 struct Golden {
-  std::string name;   // ids-NAME.jsonl
-  std::string path;   // the vocabulary's file
-  bool byte_level = true;   // then decoding gives the text back
+  std::string name;        // ids-NAME.jsonl
+  std::string path;        // the vocabulary's file
+  bool byte_level = true;  // then decoding gives the text back
 };
 
 void PrintTo(const Golden& golden, std::ostream* out) { *out << golden.name; }
@@ -94,8 +94,8 @@ TEST_P(Goldens, EqualLlamaCpp) {
 
 std::vector<Golden> goldens() {
   std::vector<Golden> all;
-  for (const char* name : {"vocab-default", "vocab-gpt-2", "vocab-smollm", "vocab-qwen2", "vocab-llama-bpe",
-                           "vocab-deepseek-llm"}) {
+  for (const char* name :
+       {"vocab-default", "vocab-gpt-2", "vocab-smollm", "vocab-qwen2", "vocab-llama-bpe", "vocab-deepseek-llm"}) {
     all.push_back({name, data_path(std::string(name) + ".gguf")});
   }
   all.push_back({"vocab-spm", data_path("vocab-spm.gguf"), false});

@@ -32,8 +32,10 @@ TEST(Tokenizer, LongerTokensGoFirstOverTheWholeText) {
 
 TEST(Tokenizer, BadUtf8NamesTheByte) {
   const auto tokenizer = tokenizer_of(byte_vocabulary({}));
-  for (const auto& [text, where] : {std::pair{"ab\xFFz", "byte 2 (0xFF)"}, {"\xC3", "byte 0 (0xC3)"},
-                                    {"a\xED\xA0\x80", "byte 1 (0xED)"}, {"\xC0\x80", "byte 0 (0xC0)"},
+  for (const auto& [text, where] : {std::pair{"ab\xFFz", "byte 2 (0xFF)"},
+                                    {"\xC3", "byte 0 (0xC3)"},
+                                    {"a\xED\xA0\x80", "byte 1 (0xED)"},
+                                    {"\xC0\x80", "byte 0 (0xC0)"},
                                     {"\xF4\x90\x80\x80", "byte 0 (0xF4)"}}) {
     const auto ids = tokenizer->encode(text);
     ASSERT_FALSE(ids.ok());
@@ -80,7 +82,8 @@ TEST(Tokenizer, GuardedRangesHoldNoControlTokens) {
 
 TEST(Tokenizer, EndsOfGenerationByKeyAndByName) {
   auto writer = byte_vocabulary({{"<|im_end|>", 1}, {"stop", 1}, {"eot", 3}, {"</s>", 4}});
-  writer.value<std::uint32_t>("tokenizer.ggml.eos_token_id", 257).value<std::uint32_t>("tokenizer.ggml.eot_token_id", 258);
+  writer.value<std::uint32_t>("tokenizer.ggml.eos_token_id", 257)
+      .value<std::uint32_t>("tokenizer.ggml.eot_token_id", 258);
   const auto tokenizer = tokenizer_of(writer);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
   const auto eog = tokenizer->eog_ids();
@@ -109,8 +112,10 @@ TEST(Tokenizer, RefusalsNameKeyValueAndWhatIsValid) {
   test::GgufWriter unigram;
   unigram.value("tokenizer.ggml.model", std::string_view("t5"));
   EXPECT_THAT(refusal(unigram), HasSubstr("tokenizer.ggml.model is \"t5\"; offered are \"gpt2\""));
-  EXPECT_THAT(refusal(byte_vocabulary({}, "falcon")),
-              HasSubstr("tokenizer.ggml.pre is \"falcon\"; offered are default, deepseek-llm, gpt-2, llama-bpe, qwen2, smollm"));
+  EXPECT_THAT(
+      refusal(byte_vocabulary({}, "falcon")),
+      HasSubstr(
+          "tokenizer.ggml.pre is \"falcon\"; offered are default, deepseek-llm, gpt-2, llama-bpe, qwen2, smollm"));
   EXPECT_THAT(refusal(byte_vocabulary({{"a", 1}})), HasSubstr("tokens[97] and [256] are both \"a\""));
   EXPECT_THAT(refusal(byte_vocabulary({{"x!", 9}})), HasSubstr("token_type[256] is 9; valid: 0 to 6"));
   EXPECT_THAT(refusal(byte_vocabulary({{"x!", 6}})), HasSubstr("valid: <0x00> to <0xFF>"));
@@ -141,7 +146,8 @@ test::GgufWriter scored(const std::vector<std::pair<std::string, float>>& pieces
   writer.array("tokenizer.ggml.tokens", std::vector<std::string_view>(tokens.begin(), tokens.end()));
   writer.array("tokenizer.ggml.token_type", types);
   writer.array("tokenizer.ggml.scores", scores);
-  writer.value<std::uint32_t>("tokenizer.ggml.bos_token_id", 1).value<std::uint32_t>("tokenizer.ggml.unknown_token_id", 0);
+  writer.value<std::uint32_t>("tokenizer.ggml.bos_token_id", 1)
+      .value<std::uint32_t>("tokenizer.ggml.unknown_token_id", 0);
   return writer;
 }
 
@@ -163,7 +169,8 @@ TEST(ScoreVocabulary, UnknownCharactersBecomeBytesOrUnknown) {
 }
 
 TEST(ScoreVocabulary, ControlTokensCannotBeSpelled) {
-  const auto tokenizer = tokenizer_of(scored({{"<s", -1}, {"<", -2}, {"s", -2}, {">", -2}, {"\xE2\x96\x81", -1}}, true));
+  const auto tokenizer =
+      tokenizer_of(scored({{"<s", -1}, {"<", -2}, {"s", -2}, {">", -2}, {"\xE2\x96\x81", -1}}, true));
   EXPECT_THAT(tokenizer->encode("<s>", kPlain).value(), ElementsAre(263, 259, 262));
   EXPECT_THAT(tokenizer->encode("<s>", kSpecial).value(), ElementsAre(1));
 }

@@ -16,7 +16,9 @@
 
 namespace kvasir::text {
 
-inline std::string data_path(const std::string& name) { return std::string(KVASIR_SOURCE_DIR) + "/tests/data/text/" + name; }
+inline std::string data_path(const std::string& name) {
+  return std::string(KVASIR_SOURCE_DIR) + "/tests/data/text/" + name;
+}
 
 // models/NAME of the checkout; empty if it is not there.
 inline std::string model_path(const std::string& name) {
@@ -35,7 +37,7 @@ inline Tokenizer load_tokenizer(const std::string& path) {
 // A writer for a byte-level vocabulary without merges: 256 byte tokens, then `extra` of the given GGUF types.
 struct Extra {
   std::string text;
-  std::int32_t type;   // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused
+  std::int32_t type;  // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused
 };
 inline test::GgufWriter byte_vocabulary(const std::vector<Extra>& extra, const std::string& pre = "gpt-2") {
   std::vector<std::string> tokens;
