@@ -89,7 +89,7 @@ AlignedBuffer make_weights(const Shape& shape, std::size_t copies) {
 struct Activations {
   AlignedArray<std::int8_t> q;
   AlignedArray<float> d, ds;
-  AlignedArray<std::int32_t> sum;
+  AlignedArray<std::int32_t> sum, sum_low;
   kernels::ActivationPanels panels;
   Activations(const kernels::KernelSet& set, const std::vector<float>& x, std::size_t rows, std::size_t k) {
     const std::size_t panel_rows = std::min(rows, set.panel_rows);
@@ -98,7 +98,8 @@ struct Activations {
     d = AlignedArray<float>(scales);
     ds = AlignedArray<float>(scales);
     sum = AlignedArray<std::int32_t>(scales);
-    panels = {.q = q.data(), .d = d.data(), .ds = ds.data(), .sum = sum.data(), .k = k, .panel_rows = panel_rows};
+    sum_low = AlignedArray<std::int32_t>(scales);
+    panels = {.q = q.data(), .d = d.data(), .ds = ds.data(), .sum = sum.data(), .sum_low = sum_low.data(), .k = k, .panel_rows = panel_rows};
     set.quantize(x.data(), k, 0, rows, panels);
   }
 };

@@ -25,17 +25,19 @@ inline constexpr float kSmallestActivation = 0x1p-100f;
 //   a = max |x|;  d = a / 127;  inv = a >= kSmallestActivation ? 127 / a : 0
 //   q = round_to_nearest_even(x * inv) in [-127, 127]
 //   sum = sum of q;  ds = d * float(sum)     (what a weight's zero and a weight's offset multiply)
+//   sum_low = sum of the first 16 q           (for weights whose scale covers 16 inputs)
 // Rows are grouped in panels of `panel_rows` so that a kernel's row tile is one short stream:
-//   q  [rows/panel_rows][k/32][panel_rows][32],  d, ds and sum  [rows/panel_rows][k/32][panel_rows]
+//   q  [rows/panel_rows][k/32][panel_rows][32],  the others  [rows/panel_rows][k/32][panel_rows]
 struct ActivationPanels {
   std::int8_t* q = nullptr;
   float* d = nullptr;
   float* ds = nullptr;
   std::int32_t* sum = nullptr;
+  std::int32_t* sum_low = nullptr;
   std::size_t k = 0;
   std::size_t panel_rows = 1;
 
-  // Buffer sizes in elements for `rows` rows: q needs q_elements; d, ds and sum need scale_elements each.
+  // Buffer sizes in elements for `rows` rows: q needs q_elements, each of the others scale_elements.
   static std::size_t q_elements(std::size_t rows, std::size_t k, std::size_t panel_rows) {
     return (rows + panel_rows - 1) / panel_rows * panel_rows * k;
   }

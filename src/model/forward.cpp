@@ -105,7 +105,8 @@ struct Forward::State {
   }
 
   kernels::ActivationPanels panels(std::size_t count, std::size_t inputs) const {
-    return {ws.panel_q.data(), ws.panel_d.data(), ws.panel_ds.data(), ws.panel_sum.data(), inputs, std::min(k.panel_rows, count)};
+    return {ws.panel_q.data(), ws.panel_d.data(), ws.panel_ds.data(), ws.panel_sum.data(), ws.panel_sum_low.data(), inputs,
+            std::min(k.panel_rows, count)};
   }
 
   bool wants_panels(const Projection& p) const { return model->options().compute == Compute::int8 && p.any_integer(); }

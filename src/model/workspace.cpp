@@ -23,6 +23,7 @@ void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const Fo
   panel_d = carver.take<float>(panel_scales);
   panel_ds = carver.take<float>(panel_scales);
   panel_sum = carver.take<std::int32_t>(panel_scales);
+  panel_sum_low = carver.take<std::int32_t>(panel_scales);
   cosines = carver.take<float>(rows * (g.rope.dim / 2));
   sines = carver.take<float>(rows * (g.rope.dim / 2));
   last_rows = carver.take<float>(logits_rows * g.width);

@@ -13,11 +13,11 @@ namespace {
 class QuantizeEveryClass : public EveryClass {};
 KVASIR_FOR_EVERY_CLASS(QuantizeEveryClass);
 
-// All of one row's blocks as (q, d, ds, sum), independent of the panel size.
+// One block of one row, independent of the panel size.
 struct Block {
   std::array<std::int8_t, kBlockInputs> q{};
   std::uint32_t d = 0, ds = 0;
-  std::int32_t sum = 0;
+  std::int32_t sum = 0, sum_low = 0;
   bool operator==(const Block&) const = default;
 };
 Block block_of(const Activations& a, std::size_t row, std::size_t block) {
@@ -27,6 +27,7 @@ Block block_of(const Activations& a, std::size_t row, std::size_t block) {
   b.d = std::bit_cast<std::uint32_t>(a.panels.d[at]);
   b.ds = std::bit_cast<std::uint32_t>(a.panels.ds[at]);
   b.sum = a.panels.sum[at];
+  b.sum_low = a.panels.sum_low[at];
   return b;
 }
 

@@ -178,12 +178,14 @@ Activations make_panels(const KernelSet& set, std::size_t rows, std::size_t k) {
   a.d = platform::AlignedArray<float>(scales);
   a.ds = platform::AlignedArray<float>(scales);
   a.sum = platform::AlignedArray<std::int32_t>(scales);
+  a.sum_low = platform::AlignedArray<std::int32_t>(scales);
   std::memset(a.q.data(), 0x80, a.q.size());
   std::memset(a.d.data(), 0xff, scales * sizeof(float));
   std::memset(a.ds.data(), 0xff, scales * sizeof(float));
   std::memset(a.sum.data(), 0xff, scales * sizeof(std::int32_t));
-  a.panels = {
-      .q = a.q.data(), .d = a.d.data(), .ds = a.ds.data(), .sum = a.sum.data(), .k = k, .panel_rows = panel_rows};
+  std::memset(a.sum_low.data(), 0xff, scales * sizeof(std::int32_t));
+  a.panels = {.q = a.q.data(), .d = a.d.data(), .ds = a.ds.data(), .sum = a.sum.data(), .sum_low = a.sum_low.data(),
+              .k = k, .panel_rows = panel_rows};
   return a;
 }
 

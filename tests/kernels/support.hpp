@@ -77,7 +77,7 @@ const char* name_of(SourceEncoding encoding);
 struct Activations {
   platform::AlignedArray<std::int8_t> q;
   platform::AlignedArray<float> d, ds;
-  platform::AlignedArray<std::int32_t> sum;
+  platform::AlignedArray<std::int32_t> sum, sum_low;
   ActivationPanels panels;
 };
 Activations make_panels(const KernelSet& set, std::size_t rows, std::size_t k);

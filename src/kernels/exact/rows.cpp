@@ -10,7 +10,7 @@
 namespace kvasir::kernels::exact {
 namespace {
 
-// One block of 32 inputs to q, d, ds and sum: block `at` of the panels.
+// One block of 32 inputs: block `at` of the panels.
 void quantize_block(const float* x, const ActivationPanels& to, std::size_t at) {
   std::int8_t* q = to.q + at * kBlockInputs;
   float largest = 0;
@@ -22,6 +22,7 @@ void quantize_block(const float* x, const ActivationPanels& to, std::size_t at) 
     const float rounded = std::nearbyint(x[i] * inverse);  // to nearest even: the default rounding mode
     q[i] = std::fabs(rounded) <= 127.0f ? static_cast<std::int8_t>(rounded) : std::int8_t{0};  // NaN and infinity: 0
     sum += q[i];
+    if (i == kBlockInputs / 2 - 1) to.sum_low[at] = sum;
   }
   to.d[at] = d;
   to.ds[at] = d * static_cast<float>(sum);

@@ -78,16 +78,16 @@ KV_INLINE void scores_direct(const Span& s) {
 // The tile's keys in f32, then all lines that see any of them.
 template <class T>
 KV_INLINE void scores_converted(const Span& s) {
+  const std::size_t rows = s.lines / s.group;
+  std::size_t row = 0;   // rows before it see none of this tile, nor of later ones
   for (std::size_t key = 0; key < s.keys; key += format::kKeysPerTile) {
     const T* from = reinterpret_cast<const T*>(s.k_tile(key));
     const float* tile = s.k_floats;
     if constexpr (std::is_same_v<T, float>) tile = from;
     else
       for (std::size_t c = 0; c < s.head_dim; ++c) store(s.k_floats + c * kLanes, load_as(from + c * kLanes));
-    std::size_t first = 0;   // rows before it end before this tile
-    const std::size_t rows = s.lines / s.group;
-    for (std::size_t row = 0; row < rows && s.visible(row) <= key; ++row) first += s.group;
-    score_tile(s, first, key, tile);
+    while (row < rows && s.visible(row) <= key) ++row;
+    score_tile(s, row * s.group, key, tile);
   }
 }
 

@@ -46,7 +46,8 @@ struct Dots {
   __m256i a[R], b[R];   // 32-bit sums, outputs 0-7 and 8-15
 };
 
-// Sums of code * q over inputs [16*h_begin, 16*h_end) of one block for R rows; rows 32 bytes apart.
+// Sums of code * q over inputs [16*h_begin, 16*h_end) of one block for R rows; rows 32 bytes apart. The products
+// asked for fill their last widening: one half at 6 bits, both at 4 and 5.
 template <int BITS, int R>
 KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_begin, int h_end) {
   const __m256i ones = _mm256_set1_epi16(1);
@@ -80,14 +81,6 @@ KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_beg
         first = false;
         pending = 0;
       }
-    }
-  }
-  if (pending != 0) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256i wa = _mm256_madd_epi16(sa[r], ones), wb = _mm256_madd_epi16(sb[r], ones);
-      total.a[r] = first ? wa : _mm256_add_epi32(total.a[r], wa);
-      total.b[r] = first ? wb : _mm256_add_epi32(total.b[r], wb);
     }
   }
   return total;
@@ -139,8 +132,7 @@ KV_INLINE void half_block(const std::byte* half, const ActivationPanels& a, std:
     const Floats s0 = load(reinterpret_cast<const float*>(scales)), s1 = load(reinterpret_cast<const float*>(scales) + kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      std::int32_t sum_low = 0;
-      for (int i = 0; i < 16; ++i) sum_low += q[r * static_cast<int>(kBlockInputs) + i];
+      const std::int32_t sum_low = a.sum_low[at + r];
       const Floats d = broadcast(a.d[at + r]);
       Floats f = load(sums[r]);
       f = fma(centred_floats(low.a[r], low.b[r], sum_low, shift), mul(s0, d), f);

@@ -54,8 +54,7 @@ KV_INLINE void tile_block(const std::byte* block, const ActivationPanels& a, std
     for (int h = 0; h < 2; ++h) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        std::int32_t sum = 0;
-        for (int i = 0; i < 16; ++i) sum += q[r * static_cast<int>(kBlockInputs) + 16 * h + i];
+        const std::int32_t sum = h == 0 ? a.sum_low[at + r] : a.sum[at + r] - a.sum_low[at + r];
         dots[r][0] = dots[r][1] = _mm512_set1_epi32(-(sum * t.zero));
       }
       add_dots<t.bits, R>(half[0], half[1], q, h, h + 1, dots);

@@ -74,10 +74,12 @@ void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::
       const float d = largest / 127.0f;
       const Floats inverse = broadcast(largest >= kSmallestActivation ? 127.0f / largest : 0.0f);
       std::int8_t* q = panels.q + at * kBlockInputs;
-      const std::int32_t sum = store_rounded(q, mul(low, inverse)) + store_rounded(q + kLanes, mul(high, inverse));
+      const std::int32_t sum_low = store_rounded(q, mul(low, inverse));
+      const std::int32_t sum = sum_low + store_rounded(q + kLanes, mul(high, inverse));
       panels.d[at] = d;
       panels.ds[at] = d * static_cast<float>(sum);
       panels.sum[at] = sum;
+      panels.sum_low[at] = sum_low;
     }
   }
 }
