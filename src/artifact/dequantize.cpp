@@ -76,35 +76,27 @@ ScaleMin scale_min(Bytes scales, std::uint32_t j) {
           static_cast<std::uint8_t>(low >> 4 | (scales[j] >> 2 & 0x30))};
 }
 
-void block_q4_k(Bytes p, float* out) {  // d[2] dmin[2] scales[12] qs[128]: sub-blocks 2k and 2k+1 share 32 bytes
+// The eight sub-blocks of 32 values of a Q4_K or Q5_K block: scale * code - min, both from d, dmin and the packed six bits.
+template <class Code>
+void block_k(Bytes p, float* out, Code code) {
   const float d = load_f16(p);
   const float dmin = load_f16(p + 2);
-  Bytes qs = p + 16;
   for (std::uint32_t j = 0; j < 8; ++j) {
     const ScaleMin sm = scale_min(p + 4, j);
     const float scale = d * static_cast<float>(sm.scale);
     const float min = dmin * static_cast<float>(sm.min);
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      const int q = qs[j / 2 * 32 + i] >> (j % 2 * 4) & 0x0f;
-      out[j * 32 + i] = scale * static_cast<float>(q) - min;
-    }
+    for (std::uint32_t i = 0; i < 32; ++i) out[j * 32 + i] = scale * static_cast<float>(code(j, i)) - min;
   }
 }
 
+void block_q4_k(Bytes p, float* out) {  // d[2] dmin[2] scales[12] qs[128]: sub-blocks 2k and 2k+1 share 32 bytes
+  block_k(p, out, [qs = p + 16](std::uint32_t j, std::uint32_t i) { return qs[j / 2 * 32 + i] >> (j % 2 * 4) & 0x0f; });
+}
+
 void block_q5_k(Bytes p, float* out) {  // d[2] dmin[2] scales[12] qh[32] qs[128]: bit j of qh[i] is sub-block j's
-  const float d = load_f16(p);
-  const float dmin = load_f16(p + 2);
-  Bytes qh = p + 16;
-  Bytes qs = p + 48;
-  for (std::uint32_t j = 0; j < 8; ++j) {
-    const ScaleMin sm = scale_min(p + 4, j);
-    const float scale = d * static_cast<float>(sm.scale);
-    const float min = dmin * static_cast<float>(sm.min);
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      const int q = (qs[j / 2 * 32 + i] >> (j % 2 * 4) & 0x0f) | (qh[i] >> j & 1) << 4;
-      out[j * 32 + i] = scale * static_cast<float>(q) - min;
-    }
-  }
+  block_k(p, out, [qh = p + 16, qs = p + 48](std::uint32_t j, std::uint32_t i) {
+    return (qs[j / 2 * 32 + i] >> (j % 2 * 4) & 0x0f) | (qh[i] >> j & 1) << 4;
+  });
 }
 
 // ql[128] qh[64] scales[16] d[2]. Each half of 128 values has 64 bytes of ql (values 0-63 low, 64-127 high nibbles) and

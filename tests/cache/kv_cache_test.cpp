@@ -9,6 +9,7 @@
 
 #include "base/prng.hpp"
 #include "cache/footprint.hpp"
+#include "tests/support/admission_cases.hpp"
 
 namespace kvasir::cache {
 namespace {
@@ -34,21 +35,7 @@ TEST(KvCache, ConfigurationErrorsNameTheValue) {
 }
 
 TEST(KvCache, AdmissionIsExactAtTheLimit) {  // known fault B19: pool 4 x 16
-  struct Case {
-    std::uint64_t prompt, max_new;
-    bool fits;
-  };
-  for (const Case c : {Case{64, 0, true},
-                       {63, 1, true},
-                       {64, 1, true},
-                       {60, 4, true},
-                       {60, 5, true},
-                       {1, 63, true},
-                       {1, 64, true},
-                       {65, 0, false},
-                       {64, 2, false},
-                       {60, 6, false},
-                       {1, 65, false}}) {
+  for (const test::AdmissionCase& c : test::kFourBlocksOfSixteen) {
     KvCache cache = make({{16, 4, 0}}, 2, 1000);
     Result<SequenceId> sequence = cache.admit(c.prompt, c.max_new);
     ASSERT_EQ(sequence.ok(), c.fits) << c.prompt << "+" << c.max_new;

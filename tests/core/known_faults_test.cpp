@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/core.hpp"
+#include "tests/support/admission_cases.hpp"
 
 namespace kvasir::core {
 namespace {
@@ -103,22 +104,7 @@ TEST(KnownFaults, B14BlocksOfAnAbortedRequestAreNotReusedWhileItsStepRuns) {
 }
 
 TEST(KnownFaults, B19TheLimitIsExact) {
-  struct Case {
-    std::size_t prompt;
-    std::uint64_t max_new;
-    bool fits;
-  };
-  for (const Case c : {Case{64, 0, true},
-                       {63, 1, true},
-                       {64, 1, true},
-                       {60, 4, true},
-                       {60, 5, true},
-                       {1, 63, true},
-                       {1, 64, true},
-                       {64, 2, false},
-                       {60, 6, false},
-                       {1, 65, false},
-                       {65, 0, false}}) {
+  for (const test::AdmissionCase& c : test::kFourBlocksOfSixteen) {
     Core core = make({.blocks = 4});
     const Result<RequestId> id = submit(core, c.prompt, c.max_new);
     ASSERT_EQ(id.ok(), c.fits) << c.prompt << "+" << c.max_new;
