@@ -110,7 +110,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const model::Mode
       Sampler::bytes(geometry.vocabulary, config.threads);
   const std::uint64_t metadata = core::Core::metadata_bytes(life) + StepBatch::bytes(state->core.cache());
   state->memory = {
-      {"weights", model->footprint().total(), model->footprint().total(), "packed for the kernels"},
+      {"weights", model->footprint().total(), model->allocated_bytes(), "packed for the kernels"},
       cache_line(state->store),
       {"workspace", workspace,
        measured(state->allocated_before_workspace, state->allocated_after_workspace, workspace),

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/fixed_math.hpp"
 #include "kernels/pack.hpp"
 #include "model/architecture.hpp"
+#include "model/encoding.hpp"
 #include "model/model.hpp"
 #include "model/weights.hpp"
+#include "platform/allocated_bytes.hpp"
 #include "platform/thread_pool.hpp"
 
 namespace kvasir::model {
@@ -21,44 +24,22 @@ using artifact::GgufTensor;
 using artifact::TensorType;
 using kernels::SourceEncoding;
 
-SourceEncoding encoding_of(TensorType type) {
-  switch (type) {
-    case TensorType::f32: return SourceEncoding::f32;
-    case TensorType::f16: return SourceEncoding::f16;
-    case TensorType::bf16: return SourceEncoding::bf16;
-    case TensorType::q4_0: return SourceEncoding::q4_0;
-    case TensorType::q4_1: return SourceEncoding::q4_1;
-    case TensorType::q5_0: return SourceEncoding::q5_0;
-    case TensorType::q5_1: return SourceEncoding::q5_1;
-    case TensorType::q8_0: return SourceEncoding::q8_0;
-    case TensorType::q4_k: return SourceEncoding::q4_k;
-    case TensorType::q5_k: return SourceEncoding::q5_k;
-    case TensorType::q6_k: return SourceEncoding::q6_k;
-  }
-  KV_CHECK(false, "every tensor type has an encoding");
-  return SourceEncoding::f32;
-}
-
 // Loads one model file; holds what every step of it needs.
 class Loader {
  public:
   Loader(const GgufFile& file, const artifact::ModelGeometry& geometry, const Architecture& architecture, std::size_t threads)
       : file_(file), g_(geometry), arch_(architecture), pool_(threads) {}
 
-  Status load(Weights& w, WeightFootprint& footprint) {
-    KV_TRY(load_ends(w, footprint));
+  Status load(Weights& w) {
+    KV_TRY(load_ends(w));
     w.layers.resize(g_.layers);
-    for (std::uint32_t l = 0; l < g_.layers; ++l) {
-      KV_TRY(load_layer(l, w.layers[l]));
-      footprint.attention += w.layers[l].qkv.bytes() + w.layers[l].attention_out.bytes();
-      footprint.feed_forward += w.layers[l].gate_up.bytes() + w.layers[l].down.bytes();
-    }
-    footprint.norms = norm_bytes_;
-    return load_rope(w);
+    for (std::uint32_t l = 0; l < g_.layers; ++l) KV_TRY(load_layer(l, w.layers[l]));
+    KV_TRY(load_rope(w));
+    return check_all_read();
   }
 
  private:
-  Result<const GgufTensor*> tensor(const std::string& name, std::span<const std::uint64_t> dims) const {
+  Result<const GgufTensor*> tensor(const std::string& name, std::span<const std::uint64_t> dims) {
     const GgufTensor* found = file_.find_tensor(name);
     if (found == nullptr)
       return Error{ErrorCode::bad_input, fmt::format("{}: tensor '{}' is missing; architecture {} needs it with shape [{}]",
@@ -66,6 +47,7 @@ class Loader {
     if (found->dims.size() != dims.size() || !std::equal(dims.begin(), dims.end(), found->dims.begin()))
       return Error{ErrorCode::bad_input, fmt::format("{}: tensor '{}' has shape [{}], expected [{}]", file_.name(), name,
                                                      fmt::join(found->dims, ", "), fmt::join(dims, ", "))};
+    read_.insert(found->name);
     return found;
   }
 
@@ -74,7 +56,6 @@ class Loader {
     KV_ASSIGN(const GgufTensor* t, tensor(name, dims));
     std::vector<float> values(n);
     artifact::dequantize(t->type, t->bytes, values);
-    norm_bytes_ += n * sizeof(float);
     return values;
   }
 
@@ -104,23 +85,17 @@ class Loader {
     KV_ASSIGN(Linear part, linear(name + ".weight", k, n));
     if (bias) {
       KV_ASSIGN(part.bias, vector(name + ".bias", n));
-      norm_bytes_ -= n * sizeof(float);   // counted with its projection
     }
     to.parts.push_back(std::move(part));
     return ok_status();
   }
 
-  Status load_ends(Weights& w, WeightFootprint& footprint) {
+  Status load_ends(Weights& w) {
     KV_ASSIGN(w.embedding, linear("token_embd.weight", g_.width, g_.vocabulary));
     KV_ASSIGN(w.output_norm, vector("output_norm.weight", g_.width));
-    if (g_.tied_head) {
-      w.head.parts.emplace_back();
-      w.head.parts.back().matrix = w.embedding.matrix;   // a view: the memory stays the embedding's
-    } else {
-      KV_TRY(append(w.head, "output", g_.width, g_.vocabulary, false));
-    }
-    footprint.embedding = w.embedding.memory.bytes();
-    footprint.head = w.head.bytes();
+    if (!g_.tied_head) return append(w.head, "output", g_.width, g_.vocabulary, false);
+    w.head.parts.emplace_back();
+    w.head.parts.back().matrix = w.embedding.matrix;   // a view: the memory stays the embedding's
     return ok_status();
   }
 
@@ -161,11 +136,22 @@ class Loader {
     return ok_status();
   }
 
+  // A tensor that no step reads (a bias that this architecture does not have here, say) would change the answers of the
+  // engine that made the file: leaving it out silently would be a wrong answer.
+  Status check_all_read() const {
+    for (const GgufTensor& t : file_.tensors()) {
+      if (!read_.contains(t.name))
+        return Error{ErrorCode::unsupported, fmt::format("{}: tensor '{}' has no place in the forward pass of {}", file_.name(), t.name,
+                                                         g_.architecture)};
+    }
+    return ok_status();
+  }
+
   const GgufFile& file_;
   const artifact::ModelGeometry& g_;
   const Architecture& arch_;
   platform::ThreadPool pool_;
-  std::uint64_t norm_bytes_ = 0;
+  std::set<std::string_view> read_;   // names, in the file's memory
 };
 
 Status check_offered(const GgufFile& file, const artifact::ModelGeometry& g) {
@@ -206,7 +192,11 @@ Result<std::shared_ptr<const Model>> Model::load(const artifact::GgufFile& file,
   model->geometry_ = std::move(geometry);
   model->options_ = options;
   Loader loader(file, model->geometry_, *find_architecture(model->geometry_.architecture), options.threads);
-  KV_TRY(loader.load(*model->weights_, model->footprint_));
+  const auto before = platform::allocated_bytes();
+  KV_TRY(loader.load(*model->weights_));
+  const auto after = platform::allocated_bytes();
+  model->footprint_ = weight_footprint(file, model->geometry_);
+  model->allocated_ = before && after ? *after - *before : model->footprint_.total();
   return std::shared_ptr<const Model>(std::move(model));
 }
 

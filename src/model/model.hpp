@@ -15,6 +15,7 @@
 #include "artifact/geometry.hpp"
 #include "artifact/gguf.hpp"
 #include "base/result.hpp"
+#include "model/footprint.hpp"
 #include "platform/isa.hpp"
 
 namespace kvasir::model {
@@ -29,16 +30,6 @@ struct ModelOptions {
   std::size_t threads = 2;                     // for packing
 };
 
-// What loading the weights costs, each line in bytes.
-struct WeightFootprint {
-  std::uint64_t embedding = 0;    // token table, shared with the head where tied
-  std::uint64_t head = 0;         // 0 where tied
-  std::uint64_t attention = 0;
-  std::uint64_t feed_forward = 0;
-  std::uint64_t norms = 0;        // norms, biases and rope factors
-  std::uint64_t total() const { return embedding + head + attention + feed_forward + norms; }
-};
-
 struct Weights;   // model/weights.hpp
 
 class Model {
@@ -51,7 +42,10 @@ class Model {
 
   const artifact::ModelGeometry& geometry() const { return geometry_; }
   const ModelOptions& options() const { return options_; }
+  // What the weights cost by the file's headers, and bytes that loading them took from the system, measured (the first
+  // where it cannot be measured).
   const WeightFootprint& footprint() const { return footprint_; }
+  std::uint64_t allocated_bytes() const { return allocated_; }
   const Weights& weights() const { return *weights_; }
 
   // Architectures that have a forward pass, as they are named in files.
@@ -62,6 +56,7 @@ class Model {
   artifact::ModelGeometry geometry_;
   ModelOptions options_;
   WeightFootprint footprint_;
+  std::uint64_t allocated_ = 0;
   std::unique_ptr<Weights> weights_;
 };
 

@@ -36,11 +36,6 @@ struct Projection {
       if (kernels::is_integer(part.matrix.form)) return true;
     return false;
   }
-  std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const Linear& part : parts) sum += part.memory.bytes() + part.bias.size() * sizeof(float);
-    return sum;
-  }
 };
 
 struct Layer {

@@ -342,8 +342,8 @@ TEST(Engine, MemoryTableAgreesWithWhatWasAllocated) {
   auto engine = make_engine(shared_gqa(), config);
   std::set<std::string> names;
   for (const MemoryLine& line : engine->memory()) {
-    // 2 %, and for what is mapped the end of each mapping's last page.
-    const double pages = line.name == "workspace" ? 6 * 4096.0 : 0.0;
+    // 2 %, and the ends of what is given in whole pages: they show because the model is tiny.
+    const double pages = line.name == "workspace" ? 6 * 4096.0 : line.name == "weights" ? 22 * 2048.0 : 0.0;   // 22 matrices
     EXPECT_NEAR(static_cast<double>(line.real), static_cast<double>(line.computed),
                 0.02 * static_cast<double>(line.computed) + pages) << line.name;
     EXPECT_FALSE(line.how.empty());

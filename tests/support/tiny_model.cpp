@@ -77,12 +77,14 @@ class TinyModelWriter {
     PhiloxSequence random(spec_.seed, stream_++);
     const float deviation = 1 / std::sqrt(static_cast<float>(inputs));
     KV_CHECK(inputs % artifact::block_elements(type) == 0, name + ": rows are whole blocks of the tensor type");
-    writer_.tensor(name, type, {inputs, outputs}, random_weights(type, std::size_t{inputs} * outputs, deviation, random));
+    const std::vector<std::byte> bytes = random_weights(type, std::size_t{inputs} * outputs, deviation, random);
+    if (name != spec_.without) writer_.tensor(name, type, {inputs, outputs}, bytes);
   }
 
   void put_vector(const std::string& name, std::uint32_t size, float mean, float deviation) {
     PhiloxSequence random(spec_.seed, stream_++);
-    writer_.tensor(name, TensorType::f32, {size}, random_floats(size, mean, deviation, random));
+    const std::vector<std::byte> bytes = random_floats(size, mean, deviation, random);
+    if (name != spec_.without) writer_.tensor(name, TensorType::f32, {size}, bytes);
   }
 
   void put_norm(const std::string& name, std::uint32_t size) { put_vector(name, size, 1, 0.1f); }
@@ -92,6 +94,7 @@ class TinyModelWriter {
     for (std::uint32_t layer = 0; layer < spec_.layers; ++layer) put_layer(fmt::format("blk.{}.", layer));
     put_norm("output_norm.weight", spec_.width);
     if (!spec_.tied_head) put_matrix("output.weight", spec_.head, spec_.width, spec_.vocabulary);
+    if (!spec_.extra.empty()) put_norm(spec_.extra, spec_.width);
     if (spec_.rope_factors) put_vector("rope_freqs.weight", spec_.head_dim / 2, 4.5f, 2);
   }
 

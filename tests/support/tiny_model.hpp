@@ -34,6 +34,8 @@ struct TinyModelSpec {
   artifact::TensorType feed_forward_type = artifact::TensorType::q4_1;  // ffn_gate, ffn_up, ffn_down
   artifact::TensorType head = artifact::TensorType::q8_0;          // if not tied
   std::uint64_t seed = 1;
+  std::string without;                 // a tensor that is left out: the file is broken
+  std::string extra;                   // a tensor (a vector of `width`) that the architecture does not have
 
   static TinyModelSpec mha();       // 4 query heads, 4 KV heads
   static TinyModelSpec gqa();       // 4 query heads, 2 KV heads, three layers, tied head

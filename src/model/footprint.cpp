@@ -1,0 +1,38 @@
+#include "model/footprint.hpp"
+
+#include "kernels/packed_matrix.hpp"
+#include "model/encoding.hpp"
+
+namespace kvasir::model {
+namespace {
+
+using artifact::GgufTensor;
+
+// A vector is kept in f32, a matrix [k, n] in packed tiles.
+std::uint64_t bytes_of(const GgufTensor& tensor) {
+  if (tensor.dims.size() == 1) return tensor.dims[0] * sizeof(float);
+  return kernels::packed_bytes(kernels::form_of(encoding_of(tensor.type)), tensor.dims[1], tensor.dims[0]);
+}
+
+// The name without its layer: "blk.7.attn_q.weight" -> "attn_q.weight".
+std::string_view within_layer(std::string_view name) { return name.substr(name.find('.', 4) + 1); }
+
+}  // namespace
+
+WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry) {
+  WeightFootprint sum;
+  sum.norms = geometry.rope.dim / 2 * sizeof(double);
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.dims.size() > 2) continue;
+    const bool layer = tensor.name.starts_with("blk.");
+    const std::string_view name = layer ? within_layer(tensor.name) : tensor.name;
+    if (name.ends_with("_norm.weight")) sum.norms += bytes_of(tensor);
+    else if (name == "token_embd.weight") sum.embedding += bytes_of(tensor);
+    else if (name == "output.weight") sum.head += bytes_of(tensor);
+    else if (layer && name.starts_with("attn_")) sum.attention += bytes_of(tensor);
+    else if (layer && name.starts_with("ffn_")) sum.feed_forward += bytes_of(tensor);
+  }
+  return sum;
+}
+
+}  // namespace kvasir::model
