@@ -4,7 +4,7 @@
 //   few lines (decode):   K and V are read in their stored form, each row once, converted in registers;
 //   many lines (prefill): K tiles and V rows are converted to f32 once for all lines of the tile.
 
-inline constexpr std::size_t kDirectLines = kPanelRows;   // up to so many lines read the stored form
+inline constexpr std::size_t kDirectLines = 2 * kPanelRows;   // up to so many lines read the stored form
 inline constexpr std::size_t kKeys = format::kSpanTokens;
 
 // A tile's view of one span.
@@ -61,6 +61,18 @@ KV_INLINE void score_tile(const Span& s, std::size_t first, std::size_t key, con
   }
 }
 
+// All lines of a tile against B in its stored form, in two even panels where one cannot hold them: the second finds B in
+// the cache.
+template <class T>
+KV_INLINE void panel_of_lines(const Span& s, const float* a, std::size_t a_stride, const PanelAhead<T>& b, std::size_t k, PanelC c,
+                              std::size_t groups) {
+  if (s.lines <= kPanelRows) return panel(s.lines, a, a_stride, b, k, c, groups);
+  const std::size_t first = (s.lines + 1) / 2;
+  panel(first, a, a_stride, b, k, c, groups);
+  c.data += first * c.row_stride;
+  panel(s.lines - first, a + first * a_stride, a_stride, PanelB<T>(b), k, c, groups);
+}
+
 template <class T>
 KV_INLINE void scores_direct(const Span& s) {
   const std::size_t tile_elements = s.head_dim * format::kKeysPerTile;
@@ -68,9 +80,8 @@ KV_INLINE void scores_direct(const Span& s) {
     const std::size_t in_block = s.block_tokens - s.offset(key);
     const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
     const std::byte* tiles = s.k_tile(key);
-    prefetch(s.v_row(key), keys * s.head_dim * sizeof(T));
-    panel(s.lines, s.q, s.padded, PanelB<T>{reinterpret_cast<const T*>(tiles), format::kKeysPerTile, tile_elements}, s.head_dim,
-          PanelC{s.weights + key, kKeys, kLanes, false}, (keys + kLanes - 1) / kLanes);
+    const PanelAhead<T> b{{reinterpret_cast<const T*>(tiles), format::kKeysPerTile, tile_elements}, s.v_row(key)};
+    panel_of_lines(s, s.q, s.padded, b, s.head_dim, PanelC{s.weights + key, kKeys, kLanes, false}, (keys + kLanes - 1) / kLanes);
     key += keys;
   }
 }
@@ -160,15 +171,17 @@ KV_INLINE void values_by_lines(const Span& s, const SpanState& state) {
   }
 }
 
-// One row, head_dim a multiple of 16: values in their stored form, a block at a time.
+// One row, head_dim a multiple of 16: values in their stored form, a block at a time; meanwhile the next block's keys come,
+// at the end those of the next span.
 template <class T>
 KV_INLINE void values_direct(const Span& s, const SpanState& state) {
+  const std::size_t stored = std::size_t{s.query->first_position} + s.tile->row_end - s.index * kKeys;   // from this span on
   for (std::size_t key = 0; key < s.keys;) {
     const std::size_t in_block = s.block_tokens - s.offset(key);
     const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
-    if (key + in_block < s.keys) prefetch(s.k_tile(key + in_block), in_block * s.head_dim * sizeof(T));
-    panel(s.lines, s.weights + key, kKeys, PanelB<T>{reinterpret_cast<const T*>(s.v_row(key)), s.head_dim, kLanes}, keys,
-          PanelC{state.out, s.head_dim, kLanes, true}, s.head_dim / kLanes);
+    const std::byte* row = s.v_row(key);
+    const PanelAhead<T> b{{reinterpret_cast<const T*>(row), s.head_dim, kLanes}, key + in_block < stored ? s.k_tile(key + in_block) : row};
+    panel_of_lines(s, s.weights + key, kKeys, b, keys, PanelC{state.out, s.head_dim, kLanes, true}, s.head_dim / kLanes);
     key += keys;
   }
 }

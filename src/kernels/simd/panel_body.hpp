@@ -17,6 +17,20 @@ struct PanelB {
   std::size_t k_stride;       // elements from one k to the next
   std::size_t group_stride;   // elements from one group of 16 to the next
 };
+// The same, and on the way the cache lines that are needed next: as many bytes from `next` as B has, evenly spread. In one
+// burst they would queue up in front of the loads of B.
+template <class T>
+struct PanelAhead : PanelB<T> {
+  const std::byte* next;
+};
+template <int G, class T>
+KV_INLINE void fetch(const PanelB<T>&, std::size_t) {}
+template <int G, class T>
+KV_INLINE void fetch(const PanelAhead<T>& b, std::size_t i) {
+  constexpr std::size_t kStep = G * kLanes * sizeof(T);
+  prefetch(b.next + i * kStep, kStep);
+}
+
 struct PanelC {
   float* data;
   std::size_t row_stride;
@@ -24,14 +38,15 @@ struct PanelC {
   bool accumulate;
 };
 
-template <int R, int G, class T>
-KV_NOINLINE void fma_panel(const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c) {
+template <int R, int G, class B>
+KV_NOINLINE void fma_panel(const float* a, std::size_t a_stride, B b, std::size_t k, PanelC c) {
   Floats sum[R][G];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int g = 0; g < G; ++g) sum[r][g] = c.accumulate ? load(c.data + r * c.row_stride + g * c.group_stride) : zero();
   for (std::size_t i = 0; i < k; ++i) {
+    fetch<G>(b, i);
     if constexpr (R <= G * 2) {   // fewer rows: their broadcasts stay in registers while the groups pass
       Floats x[R];
 #pragma GCC unroll 16
@@ -60,12 +75,24 @@ KV_NOINLINE void fma_panel(const float* a, std::size_t a_stride, PanelB<T> b, st
     for (int g = 0; g < G; ++g) store(c.data + r * c.row_stride + g * c.group_stride, sum[r][g]);
 }
 
+template <class T>
+KV_INLINE PanelB<T> from_group(PanelB<T> b, std::size_t group, std::size_t) {
+  b.data += group * b.group_stride;
+  return b;
+}
+template <class T>
+KV_INLINE PanelAhead<T> from_group(PanelAhead<T> b, std::size_t group, std::size_t k) {
+  b.data += group * b.group_stride;
+  b.next += group * k * kLanes * sizeof(T);
+  return b;
+}
+
 // R rows and `groups` groups, as many groups at a time as the registers hold.
-template <int R, class T>
-KV_INLINE void panel_groups(const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c, std::size_t groups) {
+template <int R, class B>
+KV_INLINE void panel_groups(const float* a, std::size_t a_stride, B b, std::size_t k, PanelC c, std::size_t groups) {
   constexpr int G = panel_group_count(R);
   std::size_t g = 0;
-  const auto at = [&](std::size_t group) { return PanelB<T>{b.data + group * b.group_stride, b.k_stride, b.group_stride}; };
+  const auto at = [&](std::size_t group) { return from_group(b, group, k); };
   const auto to = [&](std::size_t group) { return PanelC{c.data + group * c.group_stride, c.row_stride, c.group_stride, c.accumulate}; };
   for (; g + G <= groups; g += G) fma_panel<R, G>(a, a_stride, at(g), k, to(g));
   if constexpr (G > 1)
@@ -73,8 +100,8 @@ KV_INLINE void panel_groups(const float* a, std::size_t a_stride, PanelB<T> b, s
 }
 
 // At most kPanelRows rows.
-template <class T>
-KV_INLINE void panel(std::size_t rows, const float* a, std::size_t a_stride, PanelB<T> b, std::size_t k, PanelC c, std::size_t groups) {
+template <class B>
+KV_INLINE void panel(std::size_t rows, const float* a, std::size_t a_stride, B b, std::size_t k, PanelC c, std::size_t groups) {
   switch (rows) {
     case 1: return panel_groups<1>(a, a_stride, b, k, c, groups);
     case 2: return panel_groups<2>(a, a_stride, b, k, c, groups);
