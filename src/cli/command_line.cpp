@@ -12,6 +12,7 @@
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/model_argument.hpp"
+#include "cli/settings.hpp"
 #include "cli/suggestion.hpp"
 
 namespace kvasir::cli {
@@ -20,6 +21,7 @@ namespace {
 constexpr const char* kDescription = "Kvasir runs language models out of a paged KV cache: exact, checked, fast on CPUs.";
 constexpr const char* kFooter =
     "Results go to stdout, everything else to stderr. `kvasir COMMAND --help` explains a command.\n"
+    "Options of commands that run the engine may also stand in the environment (KVASIR_THREADS=2) or in a YAML file (--config).\n"
     "KVASIR_ISA=avx512|avx2|scalar forces an instruction class; answers do not depend on it.\n"
     "Exit codes: 0 ok, 1 failure at run time, 2 usage, 3 gate failed or plan does not fit, 4 bad input, 130/143 on signals.";
 
@@ -27,7 +29,7 @@ Error usage(std::string message) { return Error{ErrorCode::usage, std::move(mess
 
 class CommandLine {
  public:
-  CommandLine() : root_(kDescription, "kvasir") {
+  explicit CommandLine(const Environment& environment) : environment_(environment), root_(kDescription, "kvasir") {
     root_.footer(kFooter);
     root_.set_version_flag("--version", std::string("kvasir ") + KVASIR_VERSION, "Print the version and exit");
     root_.get_formatter()->column_width(36);
@@ -43,23 +45,41 @@ class CommandLine {
     if (command == nullptr && !arguments[0].starts_with("-")) {
       return report_error(console, unknown_command(arguments[0]));
     }
-    if (const int code = parse(arguments, command, console); code != kParsed) return code;
+    if (const int code = parse(arguments, command, console, Pass::first); code != kParsed) return code;
     if (command == nullptr) return report_error(console, usage("a command is missing; valid: " + names()));
-    if (command->model != nullptr && has_options(*command->model)) {
-      Result<std::vector<std::string>> words = split_words(*command->model);
-      if (!words.ok()) return report_error(console, words.error());
-      const auto at = std::find(arguments.begin() + 1, arguments.end(), *command->model);
-      if (at != arguments.end()) {
-        const auto after = arguments.erase(at);
-        arguments.insert(after, words->begin(), words->end());
-        if (const int code = parse(arguments, command, console); code != kParsed) return code;
-      }
+    if (const int code = open_model_argument(arguments, *command, console); code != kParsed) return code;
+    Result<std::vector<Setting>> settings = resolve_settings(*command->app, environment_);
+    if (!settings.ok()) return report_error(console, settings.error());
+    if (wants_settings_printed(*command->app)) {
+      console.out << print_settings(*settings);
+      return kExitOk;
     }
+    const std::vector<std::string> more = as_arguments(*settings);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    if (const int code = parse(arguments, command, console, Pass::last); code != kParsed) return code;
+    if (const int code = open_model_argument(arguments, *command, console); code != kParsed) return code;
     return command->run(console);
   }
 
  private:
   static constexpr int kParsed = -1;
+  // The first pass tells which options are on the command line; what is missing may yet come from elsewhere.
+  enum class Pass { first, last };
+
+  // A model argument that holds options too becomes words of the command line. kParsed, or the exit code.
+  int open_model_argument(std::vector<std::string>& arguments, const Command& command, Console& console) {
+    if (command.model == nullptr || !has_options(*command.model)) return kParsed;
+    Result<std::vector<std::string>> words = split_words(*command.model);
+    if (!words.ok()) return report_error(console, words.error());
+    for (const std::string& prefix : {std::string(), std::string("--model=")}) {
+      const auto at = std::find(arguments.begin() + 1, arguments.end(), prefix + *command.model);
+      if (at == arguments.end()) continue;
+      (*words)[0] = prefix + (*words)[0];
+      arguments.insert(arguments.erase(at), words->begin(), words->end());
+      return parse(arguments, &command, console, Pass::first);
+    }
+    return kParsed;
+  }
 
   const Command* find(const std::string& name) const {
     for (const Command& command : commands_) {
@@ -81,7 +101,7 @@ class CommandLine {
   }
 
   // kParsed, or the exit code if help was shown or the arguments were wrong.
-  int parse(const std::vector<std::string>& arguments, const Command* command, Console& console) {
+  int parse(const std::vector<std::string>& arguments, const Command* command, Console& console, Pass pass) {
     const CLI::App& app = command != nullptr ? *command->app : root_;
     try {
       std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());   // as CLI11 wants them
@@ -92,6 +112,8 @@ class CommandLine {
     } catch (const CLI::CallForVersion& version) {
       console.out << version.what() << '\n';
       return kExitOk;
+    } catch (const CLI::RequiredError& error) {
+      if (pass == Pass::last || !app.remaining().empty()) return report_error(console, explain(app, error));
     } catch (const CLI::ParseError& error) {
       return report_error(console, explain(app, error));
     }
@@ -108,7 +130,9 @@ class CommandLine {
       return usage(fmt::format("unknown option '{}'; did you mean '{}'?{}", name, nearest(name, option_names(app)), hint));
     }
     if (!extra.empty()) return usage(fmt::format("unexpected argument '{}'{}", extra[0], hint));
-    return usage(error.what() + hint);
+    const std::string what = error.what();
+    if (what == "--model is required") return usage("MODEL is required: the path of a GGUF file" + hint);
+    return usage(what + hint);
   }
 
   static std::vector<std::string> option_names(const CLI::App& app) {
@@ -119,6 +143,7 @@ class CommandLine {
     return all;
   }
 
+  const Environment& environment_;
   CLI::App root_;
   std::vector<Command> commands_;
 };
@@ -126,13 +151,13 @@ class CommandLine {
 }  // namespace
 
 void add_model_argument(CLI::App& command, std::string& model) {
-  command.add_option("MODEL", model, "A GGUF file; options may follow in the same argument: \"x.gguf --block-size 64\"")
+  command.add_option("MODEL,--model,-m", model, "A GGUF file; options may follow in the same argument: \"x.gguf --block-size 64\"")
       ->required()->type_name("");
 }
 
-int run_command_line(const std::vector<std::string>& arguments, Console& console) {
+int run_command_line(const std::vector<std::string>& arguments, const Environment& environment, Console& console) {
   try {
-    return CommandLine().run(arguments, console);
+    return CommandLine(environment).run(arguments, console);
   } catch (const std::bad_alloc&) {
     return report_error(console, Error{ErrorCode::exhausted, "out of memory"});
   } catch (const std::exception& error) {   // a foreign library's, or a bug: never an abort without a word

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "cli/console.hpp"
+#include "cli/settings.hpp"
 
 namespace kvasir::cli {
 
-// `arguments` without the program's name. Returns the exit code (cli/exit_code.hpp). Unknown commands and options are
+// `arguments` without the program's name; `environment` gives the values of variables. Returns the exit code (cli/exit_code.hpp). Unknown commands and options are
 // errors that name the nearest valid one; options given twice are errors unless they are lists.
-int run_command_line(const std::vector<std::string>& arguments, Console& console);
+int run_command_line(const std::vector<std::string>& arguments, const Environment& environment, Console& console);
 
 }  // namespace kvasir::cli

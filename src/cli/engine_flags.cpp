@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/option_values.hpp"
+#include "cli/settings.hpp"
 
 namespace kvasir::cli {
 namespace {
@@ -59,6 +60,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->check(one_of({"int8", "f32"}))->type_name("KIND")->group(kGroup);
   command.add_option("--seed", flags.seed, "Seed of every random choice (default 0)")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))->type_name("N")->group(kGroup);
+  add_settings_options(command);
 }
 
 }  // namespace kvasir::cli
