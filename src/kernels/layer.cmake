@@ -1,6 +1,11 @@
-# Kernels are optimised in every build type, and each SIMD file is compiled for its own class: nothing outside
+# Kernels are optimised in every build type (less under sanitizers, whose checks take -O3 minutes a file), and each SIMD file is compiled for its own class: nothing outside
 # src/kernels/simd may be, so that a machine without the class never meets its instructions.
-target_compile_options(kvasir_kernels PRIVATE -O3 -fno-tree-reassoc)
+if(KVASIR_SANITIZE)
+  set(KVASIR_KERNEL_OPTIMISATION -O1)
+else()
+  set(KVASIR_KERNEL_OPTIMISATION -O3)
+endif()
+target_compile_options(kvasir_kernels PRIVATE ${KVASIR_KERNEL_OPTIMISATION} -fno-tree-reassoc)
 set(KVASIR_AVX2_FLAGS -mavx2 -mfma -mf16c)
 # The intrinsics headers of GCC 12 use an undefined register on purpose and are warned about it.
 set(KVASIR_AVX512_FLAGS ${KVASIR_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -Wno-uninitialized -Wno-maybe-uninitialized)

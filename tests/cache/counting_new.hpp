@@ -9,6 +9,13 @@
 
 namespace kvasir::test {
 
+// The instrumented builds leave allocations out whose memory nobody reads, so exact counts are not theirs to check.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kCountsAreExact = false;
+#else
+inline constexpr bool kCountsAreExact = true;
+#endif
+
 struct Allocations {
   std::uint64_t count = 0, bytes = 0;
 };
