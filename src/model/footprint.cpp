@@ -14,6 +14,8 @@ std::uint64_t bytes_of(const GgufTensor& tensor) {
   return kernels::packed_bytes(kernels::form_of(encoding_of(tensor.type)), tensor.dims[1], tensor.dims[0]);
 }
 
+bool is_matrix(const GgufTensor& tensor) { return tensor.dims.size() == 2; }
+
 // The name without its layer: "blk.7.attn_q.weight" -> "attn_q.weight".
 std::string_view within_layer(std::string_view name) { return name.substr(name.find('.', 4) + 1); }
 
@@ -31,6 +33,8 @@ WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact:
     else if (name == "output.weight") sum.head += bytes_of(tensor);
     else if (layer && name.starts_with("attn_")) sum.attention += bytes_of(tensor);
     else if (layer && name.starts_with("ffn_")) sum.feed_forward += bytes_of(tensor);
+    else continue;
+    if (is_matrix(tensor)) sum.matrices += bytes_of(tensor);
   }
   return sum;
 }

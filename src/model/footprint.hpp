@@ -17,6 +17,7 @@ struct WeightFootprint {
   std::uint64_t attention = 0;      // projections and their biases
   std::uint64_t feed_forward = 0;
   std::uint64_t norms = 0;          // norms and rope tables, in f32 and f64
+  std::uint64_t matrices = 0;       // of all that: the packed matrices, which lie in one piece of memory
   std::uint64_t total() const { return embedding + head + attention + feed_forward + norms; }
 };
 

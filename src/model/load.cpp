@@ -31,6 +31,9 @@ class Loader {
       : file_(file), g_(geometry), arch_(architecture), pool_(threads) {}
 
   Status load(Weights& w) {
+    w.memory = platform::AlignedBuffer(weight_footprint(file_, g_).matrices);
+    free_ = w.memory.data();
+    end_ = free_ + w.memory.bytes();
     KV_TRY(load_ends(w));
     w.layers.resize(g_.layers);
     for (std::uint32_t l = 0; l < g_.layers; ++l) KV_TRY(load_layer(l, w.layers[l]));
@@ -65,8 +68,11 @@ class Loader {
     const SourceEncoding encoding = encoding_of(t->type);
     Linear out;
     out.matrix = {.form = kernels::form_of(encoding), .n = n, .k = k};
-    out.memory = platform::AlignedBuffer(kernels::packed_bytes(out.matrix.form, n, k));
-    out.matrix.tiles = out.memory.data();
+    const std::size_t bytes = kernels::packed_bytes(out.matrix.form, n, k);   // whole cache lines
+    KV_CHECK(bytes <= static_cast<std::size_t>(end_ - free_), "the footprint counts every matrix that is loaded");
+    std::byte* const tiles_to = free_;
+    free_ += bytes;
+    out.matrix.tiles = tiles_to;
     const std::size_t row_bytes = k / artifact::block_elements(t->type) * artifact::block_bytes(t->type);
     const std::size_t tile_bytes = kernels::tile_bytes(out.matrix.form, k);
     pool_.run([&](std::size_t thread) {
@@ -74,7 +80,7 @@ class Loader {
       for (std::size_t i = tiles.begin; i < tiles.end; ++i) {
         const std::size_t first = i * kernels::kTileOutputs;
         kernels::pack_tile(encoding, t->bytes.data() + first * row_bytes, row_bytes, std::min(kernels::kTileOutputs, n - first),
-                           k, out.memory.data() + i * tile_bytes);
+                           k, tiles_to + i * tile_bytes);
       }
     });
     return out;
@@ -151,6 +157,8 @@ class Loader {
   const artifact::ModelGeometry& g_;
   const Architecture& arch_;
   platform::ThreadPool pool_;
+  std::byte* free_ = nullptr;   // what is left of Weights::memory
+  std::byte* end_ = nullptr;
   std::set<std::string_view> read_;   // names, in the file's memory
 };
 

@@ -9,10 +9,9 @@
 
 namespace kvasir::model {
 
-// A packed matrix with its memory and, for some architectures, a bias of n floats (empty: none).
+// A packed matrix and, for some architectures, a bias of n floats (empty: none).
 struct Linear {
   kernels::PackedMatrix matrix;
-  platform::AlignedBuffer memory;
   std::vector<float> bias;
 };
 
@@ -49,6 +48,7 @@ struct Layer {
 };
 
 struct Weights {
+  platform::AlignedBuffer memory;         // of all matrices: one mapping, so that huge pages back even the small ones
   Linear embedding;                       // [vocabulary][width]; also the head where tied
   std::vector<Layer> layers;
   std::vector<float> output_norm;         // [width]

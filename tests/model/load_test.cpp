@@ -23,7 +23,8 @@ std::string refusal(const TinyModelSpec& spec, ErrorCode code) {
   return model.error().message;
 }
 
-std::uint64_t bytes_of(const Linear& part) { return part.memory.bytes() + part.bias.size() * sizeof(float); }
+std::uint64_t packed(const Linear& part) { return kernels::packed_bytes(part.matrix.form, part.matrix.n, part.matrix.k); }
+std::uint64_t bytes_of(const Linear& part) { return packed(part) + part.bias.size() * sizeof(float); }
 std::uint64_t bytes_of(const Projection& projection) {
   std::uint64_t sum = 0;
   for (const Linear& part : projection.parts) sum += bytes_of(part);
@@ -35,7 +36,8 @@ std::uint64_t bytes_of(const std::vector<float>& norm) { return norm.size() * si
 WeightFootprint held(const Weights& w) {
   WeightFootprint sum;
   sum.embedding = bytes_of(w.embedding);
-  sum.head = bytes_of(w.head);
+  sum.head = w.head.parts.front().matrix.tiles == w.embedding.matrix.tiles ? 0 : bytes_of(w.head);
+  sum.matrices = w.memory.bytes();
   sum.norms = bytes_of(w.output_norm) + w.rope_frequencies.size() * sizeof(double);
   for (const Layer& layer : w.layers) {
     sum.attention += bytes_of(layer.qkv) + bytes_of(layer.attention_out);
@@ -64,6 +66,7 @@ TEST(Load, TakesWhatTheFootprintSays) {
     EXPECT_EQ(computed.attention, real.attention);
     EXPECT_EQ(computed.feed_forward, real.feed_forward);
     EXPECT_EQ(computed.norms, real.norms);
+    EXPECT_EQ(computed.matrices, real.matrices);
   }
 }
 
