@@ -47,12 +47,7 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
   if (!request.stop.empty() && !has_tokenizer) {
     return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
   }
-  if (request.prompt_logits && config.logits_rows < config.max_batched_tokens) {
-    return Error{ErrorCode::bad_input, fmt::format("prompt_logits needs logits-rows of at least max-num-batched-tokens "
-                                                   "({}), this engine has {}",
-                                                   config.max_batched_tokens, config.logits_rows)};
-  }
-  return ok_status();
+  return validate_tokens(request.sampling, vocabulary);
 }
 
 std::string dtype_name(format::KvFormat format) {
@@ -117,7 +112,6 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const std::uint64_t planned = platform::monotonic_ns();
   s.forward.run(s.batch.input());
   const std::uint64_t computed = platform::monotonic_ns();
-  s.observe();
   s.sample();
   const std::uint64_t sampled = platform::monotonic_ns();
   s.emit(out);
