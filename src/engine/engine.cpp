@@ -50,12 +50,38 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
   return validate_tokens(request.sampling, vocabulary);
 }
 
+QueueReason queue_reason(sched::WaitReason reason) {
+  switch (reason) {
+    case sched::WaitReason::none: return QueueReason::none;
+    case sched::WaitReason::sequence_limit: return QueueReason::sequence_limit;
+    case sched::WaitReason::token_budget: return QueueReason::token_budget;
+    case sched::WaitReason::blocks:
+    case sched::WaitReason::never_fits: return QueueReason::blocks;
+  }
+  return QueueReason::none;
+}
+
 std::string dtype_name(format::KvFormat format) {
   if (format.k == format.v) return std::string(format::to_string(format.k));
   return fmt::format("{}/{}", format::to_string(format.k), format::to_string(format.v));
 }
 
 }  // namespace
+
+Status Engine::check(const GenerateRequest& request) const {
+  const State& s = *state_;
+  KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
+  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
+  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    const std::uint64_t wanted = cache::blocks_for_rows(rows, s.config.block_tokens);
+    const std::uint64_t have = s.store.blocks(group);
+    if (wanted > have) {
+      return cache::to_error({.fit = cache::Fit::too_large, .group = group, .wanted = wanted, .have = have});
+    }
+  }
+  return ok_status();
+}
 
 Result<RequestId> Engine::submit(GenerateRequest request) {
   State& s = *state_;
@@ -102,6 +128,7 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   StepReport report;
   const std::uint64_t start = platform::monotonic_ns();
   const sched::StepPlan& plan = s.core.plan(start / 1000);
+  report.waiting = queue_reason(plan.waiting);
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;
@@ -139,6 +166,8 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   s.in_step = false;
   return report;
 }
+
+std::span<const RequestId> Engine::admitted() const { return state_->core.current_plan().admitted; }
 
 bool Engine::has_work() const { return !state_->core.idle() || !state_->core.finished().empty(); }
 
@@ -182,6 +211,8 @@ EffectiveSettings Engine::effective() const {
   e.max_num_batched_tokens = s.config.max_batched_tokens;
   e.max_num_seqs = s.config.max_sequences;
   e.max_model_len = s.config.max_model_len;
+  e.max_queued = s.config.max_queued;
+  e.max_rows = s.store.plan().max_rows();
   e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
   e.kv_format = s.config.kv_format;
   e.kv_cache_dtype = dtype_name(s.config.kv_format);
