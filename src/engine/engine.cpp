@@ -129,6 +129,8 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const std::uint64_t start = platform::monotonic_ns();
   const sched::StepPlan& plan = s.core.plan(start / 1000);
   report.waiting = queue_reason(plan.waiting);
+  // The plan looks no further down the queue than sequences could run at once.
+  if (report.waiting == QueueReason::none && s.core.stats().queued > 0) report.waiting = QueueReason::sequence_limit;
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;

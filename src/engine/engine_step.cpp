@@ -16,6 +16,9 @@ Live::Live(RequestId request_id, const GenerateRequest& request, std::uint32_t m
   if (!LogitRules::needed_by(sampling)) return;
   const std::span<const TokenId> ends = tokenizer != nullptr ? tokenizer->eog_ids() : std::span<const TokenId>();
   rules.emplace(sampling, request.prompt, ends, max_tokens);
+  sampling.allowed_token_ids = {};   // the rules have them, and lists may be as long as the vocabulary
+  sampling.bad_words = {};
+  sampling.logit_bias = {};
 }
 
 std::uint64_t Engine::State::active_bytes() const {
