@@ -47,12 +47,18 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
   if (!request.stop.empty() && !has_tokenizer) {
     return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
   }
-  if (request.prompt_logits && config.logits_rows < config.max_batched_tokens) {
-    return Error{ErrorCode::bad_input, fmt::format("prompt_logits needs logits-rows of at least max-num-batched-tokens "
-                                                   "({}), this engine has {}",
-                                                   config.max_batched_tokens, config.logits_rows)};
+  return validate_tokens(request.sampling, vocabulary);
+}
+
+QueueReason queue_reason(sched::WaitReason reason) {
+  switch (reason) {
+    case sched::WaitReason::none: return QueueReason::none;
+    case sched::WaitReason::sequence_limit: return QueueReason::sequence_limit;
+    case sched::WaitReason::token_budget: return QueueReason::token_budget;
+    case sched::WaitReason::blocks:
+    case sched::WaitReason::never_fits: return QueueReason::blocks;
   }
-  return ok_status();
+  return QueueReason::none;
 }
 
 std::string dtype_name(format::KvFormat format) {
@@ -61,6 +67,21 @@ std::string dtype_name(format::KvFormat format) {
 }
 
 }  // namespace
+
+Status Engine::check(const GenerateRequest& request) const {
+  const State& s = *state_;
+  KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
+  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
+  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    const std::uint64_t wanted = cache::blocks_for_rows(rows, s.config.block_tokens);
+    const std::uint64_t have = s.store.blocks(group);
+    if (wanted > have) {
+      return cache::to_error({.fit = cache::Fit::too_large, .group = group, .wanted = wanted, .have = have});
+    }
+  }
+  return ok_status();
+}
 
 Result<RequestId> Engine::submit(GenerateRequest request) {
   State& s = *state_;
@@ -107,6 +128,9 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   StepReport report;
   const std::uint64_t start = platform::monotonic_ns();
   const sched::StepPlan& plan = s.core.plan(start / 1000);
+  report.waiting = queue_reason(plan.waiting);
+  // The plan looks no further down the queue than sequences could run at once.
+  if (report.waiting == QueueReason::none && s.core.stats().queued > 0) report.waiting = QueueReason::sequence_limit;
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;
@@ -117,7 +141,6 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const std::uint64_t planned = platform::monotonic_ns();
   s.forward.run(s.batch.input());
   const std::uint64_t computed = platform::monotonic_ns();
-  s.observe();
   s.sample();
   const std::uint64_t sampled = platform::monotonic_ns();
   s.emit(out);
@@ -145,6 +168,8 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   s.in_step = false;
   return report;
 }
+
+std::span<const RequestId> Engine::admitted() const { return state_->core.current_plan().admitted; }
 
 bool Engine::has_work() const { return !state_->core.idle() || !state_->core.finished().empty(); }
 
@@ -188,6 +213,8 @@ EffectiveSettings Engine::effective() const {
   e.max_num_batched_tokens = s.config.max_batched_tokens;
   e.max_num_seqs = s.config.max_sequences;
   e.max_model_len = s.config.max_model_len;
+  e.max_queued = s.config.max_queued;
+  e.max_rows = s.store.plan().max_rows();
   e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
   e.kv_format = s.config.kv_format;
   e.kv_cache_dtype = dtype_name(s.config.kv_format);

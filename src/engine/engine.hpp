@@ -6,7 +6,7 @@
 // independent.
 // Invariants: accounting() holds before and after every call (active + cached + free + quarantined + slack = total). A
 // request that was admitted never fails for memory. After warm-up step() allocates nothing on the heap, provided `out`
-// has room for max_sequences entries. A request's tokens depend on its prompt, its sampling parameters and the numeric
+// has room for max_sequences entries (max_batched_tokens with prompt_logprobs). A request's tokens depend on its prompt, its sampling parameters and the numeric
 // id alone, not on what runs beside it.
 // Errors: see each call. Nothing throws.
 #pragma once
@@ -34,6 +34,14 @@ class Tokenizer;
 
 namespace kvasir::engine {
 
+// Why the request at the head of the queue did not join the last step; those behind it wait for the same.
+enum class QueueReason : std::uint8_t {
+  none,            // nothing waits
+  sequence_limit,  // max_sequences run already
+  token_budget,    // the step was full
+  blocks,          // its claim does not fit now
+};
+
 // What one step did. Times in seconds.
 struct StepReport {
   bool ran = false;                  // false: nothing could run (no work)
@@ -42,6 +50,7 @@ struct StepReport {
   std::uint32_t decode_tokens = 0;   // rows of answers
   double plan_s = 0, forward_s = 0, sample_s = 0, apply_s = 0;
   double total_s = 0;
+  QueueReason waiting = QueueReason::none;
 };
 
 // Bytes and blocks of the cache, all groups. active + cached + free + quarantined + slack = total.
@@ -81,6 +90,8 @@ struct EffectiveSettings {
   std::uint32_t max_num_batched_tokens = 0;
   std::uint32_t max_num_seqs = 0;
   std::uint32_t max_model_len = 0;
+  std::uint32_t max_queued = 0;       // requests held in all, running ones included
+  std::uint64_t max_rows = 0;         // token rows of the longest sequence that the cache can hold
   std::uint64_t kv_cache_bytes = 0;   // usable, whole blocks
   format::KvFormat kv_format;
   std::string kv_cache_dtype;         // "f16", or "f16/f32" where K and V differ
@@ -103,6 +114,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Whether submit() would refuse the request for what it is: everything that needs no look at the queue or the memory in
+  // use. Any thread, at any time, during a step too. Errors: submit()'s, but for `exhausted`.
+  Status check(const GenerateRequest& request) const;
+
   // Queues a request. What can never run is refused here, not later.
   // Errors: bad_input (empty prompt, a token id outside the vocabulary, parameters out of range, more than the context:
   // prompt and context size); does_not_fit (prompt + output limit need more blocks than the cache has: both numbers);
@@ -116,6 +131,8 @@ class Engine {
   // Runs one mixed step and replaces `out` by what it brought. With no work, `ran` is false.
   StepReport step(std::vector<TokenOutput>& out);
 
+  // Requests that left the queue with the last step, in order. Until the next call that is not const.
+  std::span<const RequestId> admitted() const;
   bool has_work() const;
   EngineStats stats() const;
   CacheAccounting accounting() const;

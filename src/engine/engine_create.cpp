@@ -133,8 +133,8 @@ Engine::State::State(const PoolConfig& pool_config, std::shared_ptr<const model:
   live.reserve(config.max_queued);
   ended.reserve(config.max_queued);
   finished.reserve(config.max_queued);
-  rows.reserve(config.max_sequences);
-  row_requests.reserve(config.max_sequences);
+  rows.reserve(config.max_batched_tokens);   // scored prompts have one a token
+  row_requests.reserve(config.max_batched_tokens);
   results.reserve(config.max_sequences);
   for (std::uint32_t group = 0; config.poison_free && group < groups(); ++group) {
     freed[group].reserve(store.blocks(group));

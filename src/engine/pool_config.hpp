@@ -27,7 +27,8 @@ struct PoolConfig {
   std::uint32_t threads = 2;                // --threads, the caller's included
   std::uint32_t default_max_tokens = 0;     // of a request without max_tokens; 0 = up to max_model_len
 
-  // Rows of one step whose logits are kept; 0 = max_sequences. Requests with prompt_logits need max_batched_tokens.
+  // Rows of one step whose logits are held at a time; 0 = max_sequences. Prompts scored at every position want more rows
+  // than that: the head then runs in parts.
   std::uint32_t logits_rows = 0;
 
   // For tests. Order in which physical blocks are first handed out: 0 = natural, else shuffled by this seed.
