@@ -10,7 +10,7 @@
 namespace kvasir::trace {
 namespace {
 
-constexpr std::uint64_t kTicksPerSecond = 10'000'000;   // the trace's digits: 100 ns
+constexpr std::uint64_t kTicksPerSecond = 10'000'000;  // the trace's digits: 100 ns
 
 template <class T>
 bool parse_digits(std::string_view text, T& value) {
@@ -18,13 +18,16 @@ bool parse_digits(std::string_view text, T& value) {
   return status == std::errc{} && rest == text.data() + text.size() && text.front() != '-';
 }
 
-// "2023-11-16 18:17:03.9799600" in ticks since 1970, or nothing. The fraction may have one to seven digits or be absent.
+// "2023-11-16 18:17:03.9799600" in ticks since 1970, or nothing. The fraction may have one to seven digits or be
+// absent.
 std::optional<std::int64_t> parse_ticks(std::string_view text) {
-  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' || text[16] != ':') return {};
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' || text[16] != ':')
+    return {};
   int year = 0;
   unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
-  if (!parse_digits(text.substr(0, 4), year) || !parse_digits(text.substr(5, 2), month) || !parse_digits(text.substr(8, 2), day) ||
-      !parse_digits(text.substr(11, 2), hour) || !parse_digits(text.substr(14, 2), minute) || !parse_digits(text.substr(17, 2), second)) {
+  if (!parse_digits(text.substr(0, 4), year) || !parse_digits(text.substr(5, 2), month) ||
+      !parse_digits(text.substr(8, 2), day) || !parse_digits(text.substr(11, 2), hour) ||
+      !parse_digits(text.substr(14, 2), minute) || !parse_digits(text.substr(17, 2), second)) {
     return {};
   }
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
@@ -52,15 +55,18 @@ class AzureRows final : public RowReader {
  public:
   Result<std::optional<TraceRequest>> read(std::string_view line, const Place& place) override {
     if (!has_header_) {
-      if (line != kAzureHeader) return bad_row(place, fmt::format("the header is '{}'; valid: {}", line.substr(0, 80), kAzureHeader));
+      if (line != kAzureHeader)
+        return bad_row(place, fmt::format("the header is '{}'; valid: {}", line.substr(0, 80), kAzureHeader));
       has_header_ = true;
       return std::optional<TraceRequest>();
     }
     KV_ASSIGN(const auto cells, split(line, place));
     const std::optional<std::int64_t> ticks = parse_ticks(cells[0]);
-    if (!ticks) return bad_value(place, "TIMESTAMP", fmt::format("'{}'", cells[0]), "a time as 2023-11-16 18:17:03.9799600");
+    if (!ticks)
+      return bad_value(place, "TIMESTAMP", fmt::format("'{}'", cells[0]), "a time as 2023-11-16 18:17:03.9799600");
     if (!first_ticks_) first_ticks_ = ticks;
-    if (*ticks < *first_ticks_) return bad_value(place, "TIMESTAMP", fmt::format("'{}'", cells[0]), "arrivals in order");
+    if (*ticks < *first_ticks_)
+      return bad_value(place, "TIMESTAMP", fmt::format("'{}'", cells[0]), "arrivals in order");
     TraceRequest request;
     request.arrival_s = static_cast<double>(*ticks - *first_ticks_) / static_cast<double>(kTicksPerSecond);
     KV_ASSIGN(request.input_tokens, parse_tokens(cells[1], "ContextTokens", place));
@@ -79,7 +85,8 @@ class AzureRows final : public RowReader {
       if (count < cells.size()) cells[count] = line.substr(begin, end - begin);
       begin = end + 1;
     }
-    if (count != cells.size()) return bad_row(place, fmt::format("{} columns; valid: the three of {}", count, kAzureHeader));
+    if (count != cells.size())
+      return bad_row(place, fmt::format("{} columns; valid: the three of {}", count, kAzureHeader));
     return cells;
   }
 

@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint32_t kMooncakeBlockTokens = 512;
-constexpr double kSecondsMax = 1e9;   // thirty years: later is a unit mixed up
+constexpr double kSecondsMax = 1e9;  // thirty years: later is a unit mixed up
 
 Result<Json> parse_object(std::string_view line, const Place& place) {
   Json object = Json::parse(line, nullptr, false);
@@ -62,7 +62,8 @@ Result<std::vector<std::uint64_t>> ids(const Json& value, const char* key, const
   return list;
 }
 
-Status check_keys(const Json& object, std::initializer_list<std::string_view> known, std::string_view valid, const Place& place) {
+Status check_keys(const Json& object, std::initializer_list<std::string_view> known, std::string_view valid,
+                  const Place& place) {
   for (const auto& [key, value] : object.items()) {
     bool found = false;
     for (const std::string_view name : known) found = found || name == key;
@@ -96,9 +97,11 @@ class KvasirRows final : public RowReader {
  private:
   Status read_header(const Json& object, const Place& place) {
     if (object.value("format", Json()) != kFormatName) {
-      return bad_row(place, fmt::format("no known trace begins like this; valid: {{\"format\":\"{}\",\"version\":1}}, a Mooncake line "
-                                        "(timestamp, input_length, output_length, hash_ids) or the Azure header {}",
-                                        kFormatName, kAzureHeader));
+      return bad_row(
+          place,
+          fmt::format("no known trace begins like this; valid: {{\"format\":\"{}\",\"version\":1}}, a Mooncake line "
+                      "(timestamp, input_length, output_length, hash_ids) or the Azure header {}",
+                      kFormatName, kAzureHeader));
     }
     KV_TRY(check_keys(object, {"format", "version", "block_tokens"}, "format, version, block_tokens", place));
     KV_TRY(whole(object, "version", 1, place));

@@ -16,7 +16,7 @@ namespace kvasir::trace {
 // Where a line is, for messages.
 struct Place {
   std::string_view name;
-  std::size_t line = 0;   // from 1
+  std::size_t line = 0;  // from 1
 };
 
 // "NAME:LINE: KEY is VALUE; valid: ..."

@@ -13,9 +13,9 @@ namespace kvasir::trace {
 inline constexpr std::uint32_t kMaxTokens = 1u << 24;
 
 struct TraceRequest {
-  double arrival_s = 0;              // since the trace began
-  std::uint32_t input_tokens = 0;    // of the prompt
-  std::uint32_t output_tokens = 0;   // generated
+  double arrival_s = 0;             // since the trace began
+  std::uint32_t input_tokens = 0;   // of the prompt
+  std::uint32_t output_tokens = 0;  // generated
   // One for each block of the prompt, the last may be partial. Equal ids mean an equal block after an equal prefix,
   // across requests. Empty: the trace does not say.
   std::vector<std::uint64_t> block_ids;
@@ -23,7 +23,7 @@ struct TraceRequest {
 
 struct Trace {
   std::vector<TraceRequest> requests;
-  std::uint32_t block_tokens = 0;    // prompt tokens a block id stands for; 0: no request has block ids
+  std::uint32_t block_tokens = 0;  // prompt tokens a block id stands for; 0: no request has block ids
 };
 
 }  // namespace kvasir::trace
