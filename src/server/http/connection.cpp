@@ -224,7 +224,7 @@ void Connection::open_exchange(bool keep_alive) {
   exchange_ = std::make_shared<Exchange>(
       Exchange::Traits{.http11 = parser_->http11(), .keep_alive = keep_alive && !server_.draining,
                        .head_only = method_ == "HEAD", .id = id_, .max_queued_bytes = server_.config.max_queued_bytes},
-      [mailbox = loop_.mailbox(), weak = weak_from_this()] { mailbox->post(weak); });
+      [wakes = loop_.wake_list(), weak = weak_from_this()] { wakes->post(weak); });
   ServerContext::add(server_.active_requests);
   ServerContext::take(server_.buffered_bytes, std::exchange(charged_bytes_, 0));
 }

@@ -28,11 +28,11 @@ std::uint64_t sweep_interval(const HttpConfig& config) {
 
 Loop::Loop(ServerContext& server)
     : server_(server),
-      mailbox_(std::make_shared<Mailbox>([this] { boost::asio::post(context_, [this] { deliver(); }); })),
+      wake_list_(std::make_shared<WakeList>([this] { boost::asio::post(context_, [this] { deliver(); }); })),
       interval_ms_(sweep_interval(server.config)),
       swept_at_ns_(platform::monotonic_ns()) {}
 
-Loop::~Loop() { mailbox_->close(); }
+Loop::~Loop() { wake_list_->close(); }
 
 void Loop::start() {
   schedule_sweep();
@@ -76,7 +76,7 @@ void Loop::remove(Connection& connection) {
 }
 
 void Loop::deliver() {
-  mailbox_->take(delivered_);
+  wake_list_->take(delivered_);
   for (const std::weak_ptr<Connection>& weak : delivered_) {
     if (const auto connection = weak.lock()) connection->drive();
   }
@@ -109,7 +109,7 @@ void Loop::sweep() {
 
 void Loop::end_if_done() {
   if ((!stopping_ && drain_until_ms_ == 0) || server_.open_connections != 0) return;
-  mailbox_->close();
+  wake_list_->close();
   context_.stop();   // what still waits (the timer, signals) needs no answer
 }
 

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/http/mailbox.hpp"
+#include "server/http/wake_list.hpp"
 #include "server/http/server_context.hpp"
 
 namespace kvasir::server {
@@ -46,7 +46,7 @@ class Loop {
 
   // On the loop's thread.
   ServerContext& server() { return server_; }
-  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  const std::shared_ptr<WakeList>& wake_list() const { return wake_list_; }
   std::span<char> scratch() { return scratch_; }
   std::uint64_t now_ms() const { return now_ms_; }
   // The first moment at which `timeout_ms` have surely passed, counting the clock's grain.
@@ -68,7 +68,7 @@ class Loop {
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
   boost::asio::steady_timer sweep_timer_{context_};
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<WakeList> wake_list_;
   std::array<char, kScratchBytes> scratch_;
   std::vector<std::shared_ptr<Connection>> connections_;
   std::vector<std::weak_ptr<Connection>> delivered_;

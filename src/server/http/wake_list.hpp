@@ -13,10 +13,10 @@ namespace kvasir::server {
 
 class Connection;
 
-class Mailbox {
+class WakeList {
  public:
   // `wake` is called from any thread, under the lock, and only before close().
-  explicit Mailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
+  explicit WakeList(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void post(std::weak_ptr<Connection> connection) {
     const std::lock_guard lock(mutex_);
