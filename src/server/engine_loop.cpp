@@ -29,7 +29,8 @@ Status EngineLoop::start(std::unique_ptr<engine::Engine> engine) {
   }
   engine_ = std::move(engine);
   thread_ = std::thread([this] {
-    LoopTurns turns(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants);
+    LoopTurns turns(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants,
+                    config_.on_step);
     turns.run();
   });
   mailbox_->open_for_requests();
@@ -44,7 +45,7 @@ Reserved EngineLoop::reserve(std::uint32_t requests, std::uint64_t prompt_tokens
 }
 
 // What needs only the request and what never changes of the engine.
-std::optional<Refusal> EngineLoop::check(const engine::GenerateRequest& request) const {
+std::optional<Refusal> EngineLoop::find_fault(const engine::GenerateRequest& request) const {
   Status valid = engine_->check(request);
   if (valid.ok()) return std::nullopt;
   const std::uint64_t prompt = request.prompt.size();
@@ -58,12 +59,15 @@ std::optional<Refusal> EngineLoop::check(const engine::GenerateRequest& request)
   return Refusal{RefusalReason::bad_request, std::move(valid).error()};
 }
 
+std::optional<Refusal> EngineLoop::check(const engine::GenerateRequest& request) const {
+  std::optional<Refusal> refusal = find_fault(request);
+  if (refusal) mailbox_->count(refusal->reason);
+  return refusal;
+}
+
 Submitted EngineLoop::submit(Place& place, Submission submission) {
   KV_CHECK(place.requests() > 0 && submission.sink != nullptr, "a place and a sink");
-  if (auto refusal = check(submission.request)) {
-    mailbox_->count(refusal->reason);
-    return std::move(*refusal);
-  }
+  if (auto refusal = check(submission.request)) return std::move(*refusal);
   const StreamId id(next_id_.fetch_add(1, std::memory_order_relaxed));
   Letter letter{id, std::move(submission.request), std::move(submission.sink), platform::monotonic_ns()};
   if (auto refusal = mailbox_->post(std::move(letter), place.held())) return std::move(*refusal);

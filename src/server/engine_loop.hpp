@@ -33,6 +33,8 @@ struct EngineLoopConfig {
   // A turn without work at least this often keeps the heartbeat fresh: often enough for a liveness probe, too rare to
   // cost anything.
   std::uint32_t idle_turn_ms = 200;
+  // Called on the loop's thread after each step, before its events are given out. Must not block or throw.
+  StepHook on_step = {};
 };
 
 // One answer wanted. n choices of a prompt are n submissions with request.sampling.choice 0 .. n-1, often to one sink.
@@ -62,6 +64,10 @@ class EngineLoop {
   // not_ready, loop_failed.
   Reserved reserve(std::uint32_t requests, std::uint64_t prompt_tokens = 0);
 
+  // Whether submit() would refuse the request for what it is; counted like a refusal of submit(). With several requests
+  // to one answer, all are asked about before the first is submitted. REQUIRES: a place was given out.
+  std::optional<Refusal> check(const engine::GenerateRequest& request) const;
+
   // Hands over one request of a place. Refusals: never_fits and bad_request, found out on this thread without waiting
   // for a step; queue_full_tokens; draining, loop_failed. REQUIRES: place.requests() > 0, a sink.
   Submitted submit(Place& place, Submission submission);
@@ -88,7 +94,7 @@ class EngineLoop {
   std::uint32_t retry_after_s() const;
 
  private:
-  std::optional<Refusal> check(const engine::GenerateRequest& request) const;
+  std::optional<Refusal> find_fault(const engine::GenerateRequest& request) const;
 
   const EngineLoopConfig config_;
   const std::shared_ptr<Mailbox> mailbox_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -84,5 +85,8 @@ struct LoopStats {
   engine::CacheAccounting cache;
   std::uint64_t peak_active_bytes = 0;
 };
+
+// What a step did, and how many tokens of answers it brought.
+using StepHook = std::function<void(const engine::StepReport& step, std::uint32_t generated_tokens)>;
 
 }  // namespace kvasir::server

@@ -25,12 +25,13 @@ EndReason end_reason(engine::FinishReason finish) {
 }  // namespace
 
 LoopTurns::LoopTurns(engine::Engine& engine, Mailbox& mailbox, Published<LoopStats>& published,
-                     std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants)
+                     std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants, StepHook on_step)
     : engine_(engine),
       mailbox_(mailbox),
       published_(published),
       heartbeat_ns_(heartbeat_ns),
-      check_invariants_(check_invariants) {
+      check_invariants_(check_invariants),
+      on_step_(std::move(on_step)) {
   const engine::EffectiveSettings settings = engine.effective();
   outputs_.reserve(settings.max_num_batched_tokens);
   output_streams_.reserve(settings.max_num_batched_tokens);
@@ -114,7 +115,7 @@ void LoopTurns::step() {
   outputs_.clear();
   output_streams_.clear();
   if (!engine_.has_work()) return;
-  const std::uint64_t begin_ns = platform::monotonic_ns();
+  const std::uint64_t begin_ns = platform::monotonic_ns(), generated_before = stats_.generated_tokens;
   const engine::StepReport report = engine_.step(outputs_);
   if (check_invariants_) engine_.check_invariants();
   for (const RequestId request : engine_.admitted()) {
@@ -125,6 +126,9 @@ void LoopTurns::step() {
   stepped_ns_ = platform::monotonic_ns();
   for (const engine::TokenOutput& output : outputs_) note(output);
   count_step(report);
+  if (report.ran && on_step_) {
+    on_step_(report, static_cast<std::uint32_t>(stats_.generated_tokens - generated_before));
+  }
 }
 
 void LoopTurns::count_step(const engine::StepReport& report) {

@@ -25,7 +25,8 @@ class LoopTurns {
  public:
   // All of them outlive it.
   LoopTurns(engine::Engine& engine, Mailbox& mailbox, Published<LoopStats>& published,
-            std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants);
+            std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants,
+            StepHook on_step);
 
   // Turns until the mailbox says stop. An exception, ours or a sink's, ends every stream with an error.
   void run();
@@ -59,6 +60,7 @@ class LoopTurns {
   Published<LoopStats>& published_;
   std::atomic<std::uint64_t>& heartbeat_ns_;
   const bool check_invariants_;
+  const StepHook on_step_;
 
   Mail mail_;
   std::unordered_map<RequestId, std::unique_ptr<Stream>> by_request_;
