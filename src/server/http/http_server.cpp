@@ -102,8 +102,8 @@ std::uint16_t HttpServer::port() const { return state_->port; }
 std::string HttpServer::url() const {
   const HttpConfig& config = state_->context.config;
   if (config.host.empty()) return "unix:" + config.unix_socket;
-  const bool v6 = config.host.find(':') != std::string::npos;
-  return fmt::format("http://{}:{}", v6 ? "[" + config.host + "]" : config.host, state_->port);
+  if (config.host.find(':') != std::string::npos) return fmt::format("http://[{}]:{}", config.host, state_->port);
+  return fmt::format("http://{}:{}", config.host, state_->port);
 }
 
 void HttpServer::drain(std::uint64_t grace_ms) { state_->end(grace_ms); }

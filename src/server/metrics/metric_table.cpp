@@ -133,14 +133,14 @@ void add_cache_rows(std::vector<MetricInfo>& table) {
       MetricInfo{"kvasir_kv_promotions_total", kCounter, "Blocks moved to a faster tier.", {"from", "to"}, kUp},
       MetricInfo{"kvasir_kv_demotions_total", kCounter, "Blocks moved to a slower tier.", {"from", "to"}, kDown},
       MetricInfo{"kvasir_kv_transfer_bytes_total", kCounter, "Bytes moved between tiers.", {"from", "to"}, kMoves},
-      histograms("kvasir_kv_transfer_seconds", "Time a transfer.", Buckets::step, {"from", "to"}, kMoves),
-      histograms("kvasir_kv_lookup_seconds", "Time a look-up, by tier.", Buckets::step, {"tier"},
+      histograms("kvasir_kv_transfer_seconds", "Time a transfer.", Buckets::io, {"from", "to"}, kMoves),
+      histograms("kvasir_kv_lookup_seconds", "Time a look-up, by tier.", Buckets::io, {"tier"},
                  {{"ram"}, {"disk"}, {"remote"}}),
       MetricInfo{"kvasir_kv_tier_errors_total", kCounter, "Failed reads and writes; each was a miss.", {"tier", "kind"},
                  cross(kTiers, {"io", "timeout", "checksum", "mismatch"})},
       split(kGauge, "kvasir_kv_tier_up", "1 where a tier answers.", "tier", kTiers),
       split(kCounter, "kvasir_kv_codec_bytes_total", "Bytes that went through a codec.", "side", {"in", "out"}),
-      histograms("kvasir_kv_codec_seconds", "Time a codec call.", Buckets::step, {"op"}, {{"encode"}, {"decode"}}),
+      histograms("kvasir_kv_codec_seconds", "Time a codec call.", Buckets::io, {"op"}, {{"encode"}, {"decode"}}),
       gauge("kvasir_kv_prefix_tree_nodes", "Nodes of the prefix tree."),
       histogram("kvasir_kv_prefix_tree_depth", "Depth of a match in the prefix tree, in blocks.", Buckets::depth),
       counter("kvasir_kv_copy_on_write_total", "Blocks copied because they were shared."),
@@ -248,6 +248,7 @@ std::vector<double> bucket_bounds(Buckets buckets, std::uint32_t max_model_len) 
     case Buckets::transfer: return {1e6, 5e6, 10e6, 20e6, 40e6, 60e6, 80e6, 100e6, 150e6, 200e6};
     case Buckets::step:
       return {.0001, .0002, .0005, .001, .002, .005, .01, .02, .03, .04, .05, .06, .08, .1, .2, .5, 1, 2, 5};
+    case Buckets::io: return {.0001, .001, .01, .1, 1, 10};
     case Buckets::depth: return powers_of_two(1, 4096);
   }
   return {};

@@ -27,6 +27,7 @@ enum class Buckets {
   residency,      // seconds, 1 ms to 1,800 s
   transfer,       // bytes, 1 MB to 200 MB
   step,           // seconds, 0.1 ms to 5 s
+  io,             // seconds, decades from 0.1 ms to 10 s: many series, so few bounds (a scrape stays under 1 ms)
   depth,          // powers of two, 1 to 4,096
 };
 
