@@ -21,12 +21,14 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "core/refusal.hpp"
 #include "engine/pool_config.hpp"
 #include "engine/request.hpp"
 #include "engine/sampling_params.hpp"
 #include "format/kv_format.hpp"
 #include "model/model.hpp"
 #include "platform/isa.hpp"
+#include "sched/step_cost.hpp"
 
 namespace kvasir::text {
 class Tokenizer;
@@ -51,6 +53,8 @@ struct StepReport {
   double plan_s = 0, forward_s = 0, sample_s = 0, apply_s = 0;
   double total_s = 0;
   QueueReason waiting = QueueReason::none;
+  double predicted_s = 0;                          // what the cost model expected of total_s
+  std::uint32_t queued = 0, running = 0;           // requests, when it had ended
 };
 
 // Bytes and blocks of the cache, all groups. active + cached + free + quarantined + slack = total.
@@ -69,6 +73,12 @@ struct EngineStats {
   std::uint64_t prefill_tokens = 0, decode_tokens = 0;   // rows computed since the start
   std::uint64_t finished = 0, cancelled = 0, refused = 0;   // requests since the start
   double forward_s = 0, sample_s = 0, total_s = 0;          // seconds since the start, all steps
+  core::RefusalCounts refusals;              // `refused`, by reason
+  std::uint64_t queued_prompt_tokens = 0;    // of those waiting
+  double predicted_s = 0;                    // seconds that total_s was predicted to be
+  sched::CostCoefficients step_cost;         // as fitted so far
+  double drain_requests_per_s = 0, drain_prompt_tokens_per_s = 0;   // finished, lately, while steps ran
+  std::uint32_t retry_after_s = 1;           // to be told to who is refused now for want of room: 1 to 120
   std::uint64_t peak_active_bytes = 0;      // most cache bytes that were active after any step
 };
 
@@ -121,8 +131,9 @@ class Engine {
   // Queues a request. What can never run is refused here, not later.
   // Errors: bad_input (empty prompt, a token id outside the vocabulary, parameters out of range, more than the context:
   // prompt and context size); does_not_fit (prompt + output limit need more blocks than the cache has: both numbers);
-  // exhausted (max_queued requests already).
-  Result<RequestId> submit(GenerateRequest request);
+  // exhausted (max_queued requests already, or max_queued_requests or max_queued_tokens wait).
+  // why: receives the reason and both numbers; `none` if it was taken.
+  Result<RequestId> submit(GenerateRequest request, core::SubmitVerdict* why = nullptr);
 
   // Ends a request at any moment between steps and frees all it held. It gets no further output. False if there is no
   // such request (finished already, or never known).

@@ -48,7 +48,10 @@ core::CoreConfig core_config(const PoolConfig& config, const store::KvStore& sto
   if (config.block_order_seed != 0) out.cache.allocation_order = config.block_order_seed;
   out.limits.max_num_seqs = config.max_sequences;
   out.limits.max_num_batched_tokens = config.max_batched_tokens;
+  out.limits.itl_target_s = config.itl_target_s;
   out.max_requests = config.max_queued;
+  out.policy.policy = config.policy;
+  out.queue = {config.max_queued_requests, config.max_queued_tokens};
   return out;
 }
 

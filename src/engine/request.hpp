@@ -21,6 +21,7 @@ inline constexpr std::size_t kMaxStopBytes = 1024;   // of one stop string
 struct GenerateRequest {
   std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already
   std::optional<std::uint32_t> max_tokens;     // output limit; none = PoolConfig::default_max_tokens
+  std::int32_t priority = 0;                   // lower goes first, under PoolConfig::policy = priority
   SamplingParams sampling;
   std::vector<std::string> stop;               // the answer ends before the first of these; needs a tokenizer
   bool include_stop = false;                   // the answer keeps the stop string that ended it
