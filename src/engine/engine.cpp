@@ -59,7 +59,8 @@ QueueReason queue_reason(sched::WaitReason reason) {
   switch (reason) {
     case sched::WaitReason::none: return QueueReason::none;
     case sched::WaitReason::sequence_limit: return QueueReason::sequence_limit;
-    case sched::WaitReason::token_budget: return QueueReason::token_budget;
+    case sched::WaitReason::token_budget:
+    case sched::WaitReason::step_time: return QueueReason::token_budget;
     case sched::WaitReason::blocks:
     case sched::WaitReason::never_fits: return QueueReason::blocks;
   }

@@ -40,7 +40,7 @@ namespace kvasir::engine {
 enum class QueueReason : std::uint8_t {
   none,            // nothing waits
   sequence_limit,  // max_sequences run already
-  token_budget,    // the step was full
+  token_budget,    // the step was full, by rows or by its predicted time
   blocks,          // its claim does not fit now
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sched/queue_policy.hpp"
 #include "text/utf8.hpp"
 
 namespace kvasir::engine {
@@ -35,6 +36,7 @@ Status validate(const GenerateRequest& request) {
       return Error{ErrorCode::bad_input, "stop has a string that is not valid UTF-8, valid: UTF-8 text"};
     }
   }
+  KV_TRY(sched::validate_priority(request.priority));
   return validate(request.sampling);
 }
 

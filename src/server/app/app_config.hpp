@@ -26,7 +26,7 @@ struct AppConfig {
   // "version".
   std::vector<std::string> protected_routes;  // --protect
 
-  EngineLoopConfig loop;                   // on_step is the app's
+  EngineLoopConfig loop;                   // on_step is called after the app's own
   std::vector<std::string> names;          // --served-model-name; at least one
   std::uint32_t default_max_tokens = 0;    // of a request without a limit; 0 = what context and cache leave
   std::uint32_t max_requests_per_key = 0;  // --max-requests-per-key: at once, of one tenant; 0 = no limit

@@ -10,8 +10,10 @@ namespace {
 constexpr std::size_t kWarnedNames = 1024;
 
 EngineLoopConfig loop_config(AppContext& app, EngineLoopConfig config) {
-  config.on_step = [&app](const engine::StepReport& step, std::uint32_t generated_tokens) {
+  config.on_step = [&app, next = std::move(config.on_step)](const engine::StepReport& step,
+                                                            std::uint32_t generated_tokens) {
     if (ServedModel* model = app.served()) model->metrics().on_step(step, generated_tokens);
+    if (next) next(step, generated_tokens);
   };
   return config;
 }

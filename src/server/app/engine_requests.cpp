@@ -11,9 +11,11 @@ api::ApiResult<std::vector<std::vector<TokenId>>> bad_word_ids(const std::vector
   for (const std::string& word : words) {
     const std::size_t begin = word.find_first_not_of(' ');
     if (begin == std::string::npos) continue;
-    auto bare = tokenizer.encode(word.substr(begin), {.add_special = false, .parse_special = false});
+    const std::string with_space = std::string(1, ' ').append(word, begin);
+    const text::EncodeOptions plain{.add_special = false, .parse_special = false};
+    auto bare = tokenizer.encode(std::string_view(with_space).substr(1), plain);
     if (!bare) return api::from_error(bare.error(), "bad_words");
-    auto spaced = tokenizer.encode(" " + word.substr(begin), {.add_special = false, .parse_special = false});
+    auto spaced = tokenizer.encode(with_space, plain);
     if (!spaced) return api::from_error(spaced.error(), "bad_words");
     const bool other = spaced->size() == bare->size() && spaced->front() != bare->front();
     out.push_back(std::move(*bare));

@@ -80,6 +80,7 @@ void MetricsFeed::on_step(const engine::StepReport& step, std::uint32_t generate
   sample.decode_tokens = step.decode_tokens;
   sample.generated_tokens = generated_tokens;
   sample.seconds = step.total_s;
+  sample.predicted_seconds = step.predicted_s;
   metrics_->on_step(sample);
   flush();
 }

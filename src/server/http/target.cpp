@@ -77,7 +77,7 @@ Result<Target> parse_target(std::string_view target) {
   const std::size_t question = target.find('?');
   Target parsed;
   KV_ASSIGN(parsed.path, percent_decode(target.substr(0, question), false));
-  if (parsed.path.empty()) parsed.path = "/";
+  if (parsed.path.empty()) parsed.path.push_back('/');
   if (question != std::string_view::npos) KV_TRY(parse_query(target.substr(question + 1), parsed));
   return parsed;
 }
