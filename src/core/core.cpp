@@ -23,6 +23,7 @@ std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_t
 
 Result<Core> Core::create(const CoreConfig& config) {
   KV_TRY(sched::validate(config.limits));
+  KV_TRY(sched::validate(config.policy));
   if (config.max_requests < config.limits.max_num_seqs)
     return Error{ErrorCode::bad_input, fmt::format("max_requests = {}; at least max_num_seqs = {} is needed",
                                                    config.max_requests, config.limits.max_num_seqs)};
@@ -40,16 +41,21 @@ std::uint64_t Core::metadata_bytes(const CoreConfig& config) {
                                       sizeof(sched::Chunk) +
                                       sizeof(RequestId);  // views and the plan: a chunk, a place among the admitted
   return cache::KvCache::metadata_bytes(cache_config) + config.max_requests * kRequest +
-         config.limits.max_num_seqs * kSequence;
+         config.limits.max_num_seqs * kSequence + sizeof(sched::QueuedRequest);
 }
 
 Core::Core(const CoreConfig& config, cache::KvCache cache)
-    : cache_(std::move(cache)), limits_(config.limits), requests_(config.max_requests) {
+    : cache_(std::move(cache)),
+      limits_(config.limits),
+      policy_(config.policy),
+      queue_limits_(config.queue),
+      requests_(config.max_requests),
+      cost_(config.assumed_cost) {
   for (std::vector<RequestId>* list : {&queued_, &running_, &finished_}) list->reserve(config.max_requests);
   free_slots_.reserve(config.max_requests);
   for (std::uint32_t slot = config.max_requests; slot-- > 0;) free_slots_.push_back(slot);
   running_views_.reserve(limits_.max_num_seqs);
-  queued_views_.reserve(limits_.max_num_seqs);
+  queued_views_.reserve(limits_.max_num_seqs + std::size_t{1});  // one more than can be admitted: why it waits is told
   plan_.reserve(limits_);
 }
 
@@ -64,17 +70,29 @@ Request& Core::at(RequestId id) {
   return request;
 }
 
+SubmitVerdict Core::can_submit(const RequestSpec& spec) const {
+  if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok())
+    return {RefusalReason::bad_request, 0, 0, {}};
+  const cache::FitVerdict fit = cache_.can_admit(spec.prompt.size(), spec.max_new_tokens);
+  if (cache::never_fits(fit.fit))
+    return {fit.fit == cache::Fit::too_long ? RefusalReason::context_length : RefusalReason::never_fits, fit.wanted,
+            fit.have, fit};
+  if (free_slots_.empty()) return {RefusalReason::known_requests, requests_.size() + 1, requests_.size(), {}};
+  if (queue_limits_.max_queued_requests > 0 && queued_.size() >= queue_limits_.max_queued_requests)
+    return {RefusalReason::queue_requests, queued_.size() + 1, queue_limits_.max_queued_requests, {}};
+  const std::uint64_t tokens = queued_tokens_ + spec.prompt.size();
+  if (queue_limits_.max_queued_tokens > 0 && !queued_.empty() && tokens > queue_limits_.max_queued_tokens)
+    return {RefusalReason::queue_tokens, tokens, queue_limits_.max_queued_tokens, {}};
+  return {};
+}
+
 Result<RequestId> Core::submit(const RequestSpec& spec) {
-  const auto refuse = [this](Error error) {
-    ++refused_;
-    return error;
-  };
-  if (spec.prompt.empty()) return refuse({ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"});
-  const cache::FitVerdict verdict = cache_.can_admit(spec.prompt.size(), spec.max_new_tokens);
-  if (cache::never_fits(verdict.fit)) return refuse(cache::to_error(verdict));
-  if (free_slots_.empty())
-    return refuse({ErrorCode::exhausted, fmt::format("{} requests are known already, and max_requests = {}",
-                                                     requests_.size(), requests_.size())});
+  if (const SubmitVerdict verdict = can_submit(spec); !verdict.ok()) {
+    refused_.add(verdict.reason);
+    if (verdict.reason != RefusalReason::bad_request) return to_error(verdict);
+    KV_TRY(sched::validate_priority(spec.priority));
+    return Error{ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"};
+  }
   const std::uint32_t slot = free_slots_.back();
   free_slots_.pop_back();
   Request& request = requests_[slot];
@@ -82,10 +100,19 @@ Result<RequestId> Core::submit(const RequestSpec& spec) {
   request.state = RequestState::queued;
   request.prompt_tokens = static_cast<std::uint32_t>(spec.prompt.size());
   request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
+  request.priority = spec.priority;
+  request.arrived_us = spec.arrived_us;
+  request.place = sched::place_of(policy_, request.id, spec.priority, spec.arrived_us);
   request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
   request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
-  queued_.push_back(request.id);
+  insert_in_order(queued_, request.id);
+  queued_tokens_ += request.prompt_tokens;
   return request.id;
+}
+
+void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
+  const auto place = [this](RequestId listed) { return at(listed).place; };
+  list.insert(std::ranges::upper_bound(list, at(id).place, {}, place), id);
 }
 
 // Blocks taken out of use since submit may have made a request unservable; waiting would block the queue for ever.
@@ -110,11 +137,12 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
                               r.state == RequestState::decoding, r.max_new_tokens > 0});
   }
   queued_views_.clear();
-  for (const RequestId id : std::span(queued_).first(std::min<std::size_t>(queued_.size(), limits_.max_num_seqs))) {
+  const std::size_t viewed = std::min(queued_.size(), limits_.max_num_seqs + std::size_t{1});
+  for (const RequestId id : std::span(queued_).first(viewed)) {
     const Request& r = at(id);
     queued_views_.push_back({id, bound_rows(r), r.prompt_tokens, r.max_new_tokens > 0});
   }
-  sched::plan({running_views_, queued_views_, cache_.budget(), limits_}, now_us, plan_);
+  sched::plan({running_views_, queued_views_, cache_.budget(), limits_, cost_.coefficients()}, now_us, plan_);
   start_step();
   return plan_;
 }
@@ -122,13 +150,14 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
 void Core::start_step() {
   for (const RequestId id : plan_.admitted) {
     Request& request = at(id);
-    KV_CHECK(queued_.front() == id, "requests are admitted in arrival order");
+    KV_CHECK(queued_.front() == id, "requests are admitted in their order");
     Result<SequenceId> sequence = cache_.admit(request.prompt_tokens, request.max_new_tokens);
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
     request.sequence = *sequence;
     request.state = RequestState::prefilling;
-    running_.push_back(id);
     queued_.erase(queued_.begin());
+    queued_tokens_ -= request.prompt_tokens;
+    insert_in_order(running_, id);
   }
   for (const sched::Chunk& chunk : plan_.chunks) {
     Request& request = at(chunk.request);
@@ -139,11 +168,12 @@ void Core::start_step() {
   in_flight_ = !plan_.empty();
 }
 
-void Core::apply(std::span<const TokenResult> results) {
+void Core::apply(std::span<const TokenResult> results, double step_s) {
   KV_CHECK(in_flight_, "apply() needs a step in flight");
   in_flight_ = false;
   ++steps_;
   std::size_t next = 0;
+  std::uint64_t complete = 0, complete_tokens = 0;
   for (const sched::Chunk& chunk : plan_.chunks) {
     const TokenResult* result = nullptr;
     if (chunk.wants_logits) {
@@ -151,9 +181,16 @@ void Core::apply(std::span<const TokenResult> results) {
                "one result for each chunk that wants logits, in plan order");
       result = &results[next++];
     }
-    apply_chunk(at(chunk.request), chunk, result);
+    Request& request = at(chunk.request);
+    apply_chunk(request, chunk, result);
+    if (request.reason == FinishReason::stop || request.reason == FinishReason::length) {
+      ++complete;
+      complete_tokens += request.prompt_tokens;
+    }
   }
   KV_CHECK(next == results.size(), "no results beyond the plan's");
+  cost_.observe(plan_.work, step_s);
+  drain_.observe(step_s, complete, complete_tokens);
 }
 
 void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result) {
@@ -198,6 +235,7 @@ void Core::finish(Request& request, FinishReason reason) {
     erase_id(running_, request.id);
   } else {
     erase_id(queued_, request.id);
+    queued_tokens_ -= request.prompt_tokens;
   }
   request.state = RequestState::finished;
   request.reason = reason;
@@ -216,6 +254,7 @@ CoreStats Core::stats() const {
           .running = static_cast<std::uint32_t>(running_.size()),
           .finished = static_cast<std::uint32_t>(finished_.size()),
           .in_flight_chunks = in_flight_ ? static_cast<std::uint32_t>(plan_.chunks.size()) : 0,
+          .queued_tokens = queued_tokens_,
           .submitted = serial_,
           .refused = refused_,
           .steps = steps_};
@@ -225,11 +264,16 @@ void Core::check_invariants() const {
   const auto listed = [this](const std::vector<RequestId>& list, const Request& r) {
     return std::ranges::count(list, r.id) == 1;
   };
-  KV_CHECK(std::ranges::is_sorted(queued_) && std::ranges::is_sorted(running_), "lists are in arrival order");
+  const auto place = [this](RequestId id) { return find(id)->place; };
+  KV_CHECK(std::ranges::is_sorted(queued_, {}, place), "the queue is in its order");
+  KV_CHECK(std::ranges::is_sorted(running_, {}, place), "admitted requests are in their order");
   std::size_t known = 0;
+  std::uint64_t queued_tokens = 0;
   for (const Request& r : requests_) {
     if (!r.id.valid()) continue;
     ++known;
+    if (r.state == RequestState::queued) queued_tokens += r.prompt_tokens;
+    KV_CHECK(r.place == sched::place_of(policy_, r.id, r.priority, r.arrived_us), "a place follows from the policy");
     KV_CHECK(find(r.id) == &r, "a request is in the slot of its id");
     KV_CHECK(listed(queued_, r) == (r.state == RequestState::queued), "queued requests are in the queue");
     KV_CHECK(listed(running_, r) == r.running(), "admitted requests are in the running list");
@@ -243,6 +287,7 @@ void Core::check_invariants() const {
     KV_CHECK(!r.running() || cache_.bound(r.sequence) == bound_rows(r), "the claim is the bound");
   }
   KV_CHECK(known == queued_.size() + running_.size() + finished_.size(), "queued + running + finished = known");
+  KV_CHECK(queued_tokens == queued_tokens_, "queued tokens are those of queued requests");
   KV_CHECK(known + free_slots_.size() == requests_.size(), "known + free slots = all slots");
   KV_CHECK(running_.size() == cache_.sequences(), "one cache sequence for each running request");
   cache_.check_invariants();

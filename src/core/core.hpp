@@ -1,5 +1,5 @@
 // The life of all requests: the one owner of cache metadata, driving cache and sched. Knows ids, tokens and counts; no
-// bytes, no clock, no sampling.
+// bytes, no clock, no sampling. Measured step times come as arguments and feed the cost model and the drain rate.
 // Thread rule: one owner (the step loop). plan(), apply() and cancel() allocate nothing; submit() allocates the
 // request's token history.
 //
@@ -16,15 +16,30 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "cache/kv_cache.hpp"
+#include "core/refusal.hpp"
 #include "core/request.hpp"
+#include "sched/drain_rate.hpp"
+#include "sched/queue_policy.hpp"
 #include "sched/scheduler.hpp"
+#include "sched/step_cost.hpp"
 
 namespace kvasir::core {
+
+// What may wait for admission. A place is taken by submit() and given back when the request is admitted or ends.
+struct QueueLimits {
+  std::uint32_t max_queued_requests = 0;  // 0: no limit
+  // Prompt tokens that wait; 0: no limit. A longer prompt than this is taken where no other waits: the limit is on what
+  // a request has before it, not on its own length.
+  std::uint64_t max_queued_tokens = 0;
+};
 
 struct CoreConfig {
   cache::KvCacheConfig cache;  // max_sequences is set from limits.max_num_seqs
   sched::Limits limits;
   std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
+  sched::QueuePolicy policy;
+  QueueLimits queue;
+  sched::CostCoefficients assumed_cost = sched::kCautiousCost;  // until steps have been measured
 };
 
 // What was sampled after a chunk that wants logits.
@@ -37,20 +52,25 @@ struct TokenResult {
 struct CoreStats {
   std::uint32_t queued = 0, running = 0, finished = 0;
   std::uint32_t in_flight_chunks = 0;
-  std::uint64_t submitted = 0, refused = 0;  // since creation; `refused`: by submit
-  std::uint64_t steps = 0;                   // applied
+  std::uint64_t queued_tokens = 0;  // prompt tokens of those queued
+  std::uint64_t submitted = 0;      // since creation
+  RefusalCounts refused;            // by submit, since creation
+  std::uint64_t steps = 0;          // applied
 };
 
 class Core {
  public:
-  // Errors: bad_input from the limits or the cache configuration.
+  // Errors: bad_input from the limits, the policy or the cache configuration.
   static Result<Core> create(const CoreConfig& config);
   // Heap bytes of a core of this configuration, cache metadata included; each request's tokens come on top (4 B each,
   // of its bound). REQUIRES: create() would accept it.
   static std::uint64_t metadata_bytes(const CoreConfig& config);
 
-  // Queues a request. Errors, with both numbers: bad_input (empty prompt), does_not_fit (more rows than the context or
-  // the pool can ever hold), exhausted (max_requests are known).
+  // Would submit() take it? What can never be taken is told before what waiting would cure.
+  SubmitVerdict can_submit(const RequestSpec& spec) const;
+  // Queues a request, at its place in the order. Errors, with both numbers: bad_input (empty prompt, priority out of
+  // range), does_not_fit (more rows than the context or the pool can ever hold), exhausted (a limit of the queue, or
+  // max_requests are known). can_submit() tells these apart; nothing has changed then but the counter of the reason.
   Result<RequestId> submit(const RequestSpec& spec);
 
   // Plans the next step: admits, reserves its rows in the cache. Empty if there is nothing to compute.
@@ -58,8 +78,9 @@ class Core {
   const sched::StepPlan& plan(std::uint64_t now_us);
 
   // The step in flight has been computed: one mutating pass. results: one for each chunk with wants_logits, in plan
-  // order (those of cancelled requests too; they are dropped). REQUIRES: a step in flight.
-  void apply(std::span<const TokenResult> results);
+  // order (those of cancelled requests too; they are dropped). step_s: how long it took, from plan() to here; 0 if it
+  // was not measured. REQUIRES: a step in flight.
+  void apply(std::span<const TokenResult> results, double step_s = 0);
   // The step in flight was not computed: its rows are given back, requests stay where they were.
   void abandon();
 
@@ -80,6 +101,11 @@ class Core {
   std::span<const cache::CopyBlock> copies() const { return cache_.copies(); }
   const cache::KvCache& cache() const { return cache_; }
   CoreStats stats() const;
+  const sched::StepCost& step_cost() const { return cost_; }
+  const sched::DrainRate& drain_rate() const { return drain_; }
+  // Requests in their order: those waiting, those admitted. Valid until the next call.
+  std::span<const RequestId> queued() const { return queued_; }
+  std::span<const RequestId> running() const { return running_; }
   bool idle() const { return queued_.empty() && running_.empty(); }
 
   // Re-derives lists and counters; aborts on a difference. Allocates.
@@ -89,6 +115,7 @@ class Core {
   Core(const CoreConfig& config, cache::KvCache cache);
   Request& at(RequestId id);
   std::uint32_t slot_of(RequestId id) const { return static_cast<std::uint32_t>(id.value % requests_.size()); }
+  void insert_in_order(std::vector<RequestId>& list, RequestId id);
   void drop_unservable_heads();
   void start_step();
   void finish(Request& request, FinishReason reason);
@@ -96,15 +123,20 @@ class Core {
 
   cache::KvCache cache_;
   sched::Limits limits_;
+  sched::QueuePolicy policy_;
+  QueueLimits queue_limits_;
   std::vector<Request> requests_;  // slots; an id's slot is id mod size, and ids rise with arrival
   std::vector<std::uint32_t> free_slots_;
-  std::vector<RequestId> queued_, running_, finished_;  // arrival order, arrival order, order of ending
+  std::vector<RequestId> queued_, running_, finished_;  // by place, by place, in order of ending
   std::vector<sched::RunningRequest> running_views_;    // scratch for plan()
   std::vector<sched::QueuedRequest> queued_views_;
   sched::StepPlan plan_;
   bool in_flight_ = false;
-  std::uint64_t serial_ = 0;
-  std::uint64_t refused_ = 0, steps_ = 0;
+  sched::StepCost cost_;
+  sched::DrainRate drain_;
+  std::uint64_t queued_tokens_ = 0;
+  std::uint64_t serial_ = 0, steps_ = 0;
+  RefusalCounts refused_;
 };
 
 }  // namespace kvasir::core

@@ -15,6 +15,7 @@
 
 #include "base/ids.hpp"
 #include "cache/claims.hpp"
+#include "sched/queue_policy.hpp"
 
 namespace kvasir::core {
 
@@ -34,6 +35,8 @@ std::string_view to_string(FinishReason reason);
 struct RequestSpec {
   std::span<const TokenId> prompt;   // at least one token; copied
   std::uint64_t max_new_tokens = 0;  // 0: compute the prompt, sample nothing
+  std::int32_t priority = 0;         // lower goes first, under Policy::priority
+  std::uint64_t arrived_us = 0;      // on the clock that plan() is called with
 };
 
 struct Request {
@@ -45,6 +48,9 @@ struct Request {
   std::uint32_t max_new_tokens = 0;
   std::uint32_t computed = 0;   // rows whose values are in the cache
   std::uint32_t in_flight = 0;  // rows that the step in flight is computing
+  std::int32_t priority = 0;
+  std::uint64_t arrived_us = 0;
+  sched::QueuePlace place;      // among those queued, and among those running
   std::vector<TokenId> tokens;  // prompt, then output; capacity for all of it since submit
   SequenceId sequence;          // in the cache, while admitted
   cache::FitVerdict refusal;    // with FinishReason::error

@@ -28,11 +28,16 @@ std::uint32_t output_limit(const GenerateRequest& request, const PoolConfig& con
   return static_cast<std::uint32_t>(limit);
 }
 
+// The longest prompt that the context takes: with output, one place is for that.
+std::uint32_t longest_prompt(const GenerateRequest& request, const PoolConfig& config) {
+  return request.max_tokens == 0u ? config.max_model_len : config.max_model_len - 1;
+}
+
 Status check_against(const GenerateRequest& request, const PoolConfig& config, std::uint32_t vocabulary,
                      bool has_tokenizer) {
   KV_TRY(validate(request));
   const std::size_t prompt = request.prompt.size();
-  const std::uint32_t most = request.max_tokens == 0u ? config.max_model_len : config.max_model_len - 1;
+  const std::uint32_t most = longest_prompt(request, config);
   if (prompt > most) {
     return Error{ErrorCode::bad_input, fmt::format("the prompt has {} tokens and the context (max-model-len) {}; valid: "
                                                    "a prompt of at most {} tokens",
@@ -47,12 +52,19 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
   if (!request.stop.empty() && !has_tokenizer) {
     return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
   }
-  if (request.prompt_logits && config.logits_rows < config.max_batched_tokens) {
-    return Error{ErrorCode::bad_input, fmt::format("prompt_logits needs logits-rows of at least max-num-batched-tokens "
-                                                   "({}), this engine has {}",
-                                                   config.max_batched_tokens, config.logits_rows)};
+  return validate_tokens(request.sampling, vocabulary);
+}
+
+QueueReason queue_reason(sched::WaitReason reason) {
+  switch (reason) {
+    case sched::WaitReason::none: return QueueReason::none;
+    case sched::WaitReason::sequence_limit: return QueueReason::sequence_limit;
+    case sched::WaitReason::token_budget:
+    case sched::WaitReason::step_time: return QueueReason::token_budget;
+    case sched::WaitReason::blocks:
+    case sched::WaitReason::never_fits: return QueueReason::blocks;
   }
-  return ok_status();
+  return QueueReason::none;
 }
 
 std::string dtype_name(format::KvFormat format) {
@@ -62,24 +74,53 @@ std::string dtype_name(format::KvFormat format) {
 
 }  // namespace
 
-Result<RequestId> Engine::submit(GenerateRequest request) {
+Status Engine::check(const GenerateRequest& request) const {
+  const State& s = *state_;
+  KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
+  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
+  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    const std::uint64_t wanted = cache::blocks_for_rows(rows, s.config.block_tokens);
+    const std::uint64_t have = s.store.blocks(group);
+    if (wanted > have) {
+      return cache::to_error({.fit = cache::Fit::too_large, .group = group, .wanted = wanted, .have = have});
+    }
+  }
+  return ok_status();
+}
+
+Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* why) {
   State& s = *state_;
   KV_CHECK(!s.in_step, "calls into an engine do not nest");
-  const auto refuse = [&s](Error error) {
+  core::SubmitVerdict verdict;
+  const auto refuse = [&](Error error) {
     ++s.totals.refused;
+    s.totals.refusals.add(verdict.reason);
+    if (why != nullptr) *why = verdict;
     return error;
   };
+  if (why != nullptr) *why = {};
   const Status valid = check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr);
-  if (!valid.ok()) return refuse(valid.error());
+  if (!valid.ok()) {
+    const std::uint32_t longest = longest_prompt(request, s.config);
+    verdict.reason = core::RefusalReason::bad_request;
+    if (request.prompt.size() > longest) {
+      verdict = {core::RefusalReason::context_length, request.prompt.size(), longest, {}};
+    }
+    return refuse(valid.error());
+  }
 
   const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
-  Result<RequestId> id = s.core.submit({.prompt = request.prompt, .max_new_tokens = limit});
+  const core::RequestSpec spec{request.prompt, limit, request.priority, platform::monotonic_ns() / 1000};
+  verdict = s.core.can_submit(spec);
+  Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
   auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
   const Status backed = s.populate_for(*live);
   if (!backed.ok()) {
     s.core.cancel(*id);
     s.core.forget(*id);
+    verdict.reason = core::RefusalReason::memory;
     return refuse(backed.error());
   }
   for (std::uint32_t group = 0; group < s.groups(); ++group) s.live_blocks[group] += s.bound_blocks(*live, group);
@@ -107,6 +148,9 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   StepReport report;
   const std::uint64_t start = platform::monotonic_ns();
   const sched::StepPlan& plan = s.core.plan(start / 1000);
+  report.waiting = queue_reason(plan.waiting);
+  // The plan looks no further down the queue than sequences could run at once.
+  if (report.waiting == QueueReason::none && s.core.stats().queued > 0) report.waiting = QueueReason::sequence_limit;
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;
@@ -117,24 +161,26 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const std::uint64_t planned = platform::monotonic_ns();
   s.forward.run(s.batch.input());
   const std::uint64_t computed = platform::monotonic_ns();
-  s.observe();
   s.sample();
   const std::uint64_t sampled = platform::monotonic_ns();
   s.emit(out);
-  s.core.apply(s.results);
+  s.core.apply(s.results, platform::seconds_between(start, platform::monotonic_ns()));
   s.emit_ended(out);
   s.poison_remembered();
   const std::uint64_t end = platform::monotonic_ns();
 
   report.ran = true;
   report.sequences = static_cast<std::uint32_t>(plan.chunks.size());
-  report.prefill_tokens = plan.prefill_tokens;
-  report.decode_tokens = plan.decode_rows;
+  report.prefill_tokens = plan.work.prefill_rows;
+  report.decode_tokens = plan.work.decode_rows;
   report.plan_s = platform::seconds_between(start, planned);
   report.forward_s = platform::seconds_between(planned, computed);
   report.sample_s = platform::seconds_between(computed, sampled);
   report.apply_s = platform::seconds_between(sampled, end);
   report.total_s = platform::seconds_between(start, end);
+  report.predicted_s = plan.predicted_s;
+  report.queued = static_cast<std::uint32_t>(s.core.queued().size());
+  report.running = static_cast<std::uint32_t>(s.core.running().size());
   EngineStats& t = s.totals;
   ++t.steps;
   t.prefill_tokens += report.prefill_tokens;
@@ -142,9 +188,12 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   t.forward_s += report.forward_s;
   t.sample_s += report.sample_s;
   t.total_s += report.total_s;
+  t.predicted_s += report.predicted_s;
   s.in_step = false;
   return report;
 }
+
+std::span<const RequestId> Engine::admitted() const { return state_->core.current_plan().admitted; }
 
 bool Engine::has_work() const { return !state_->core.idle() || !state_->core.finished().empty(); }
 
@@ -173,6 +222,12 @@ EngineStats Engine::stats() const {
   const core::CoreStats core = state_->core.stats();
   stats.waiting = core.queued;
   stats.running = core.running;
+  stats.queued_prompt_tokens = core.queued_tokens;
+  stats.step_cost = state_->core.step_cost().coefficients();
+  const sched::DrainRate& drain = state_->core.drain_rate();
+  stats.drain_requests_per_s = drain.requests_per_s();
+  stats.drain_prompt_tokens_per_s = drain.prompt_tokens_per_s();
+  stats.retry_after_s = sched::retry_after_s(core.queued_tokens, drain);
   return stats;
 }
 
@@ -188,6 +243,8 @@ EffectiveSettings Engine::effective() const {
   e.max_num_batched_tokens = s.config.max_batched_tokens;
   e.max_num_seqs = s.config.max_sequences;
   e.max_model_len = s.config.max_model_len;
+  e.max_queued = s.config.max_queued;
+  e.max_rows = s.store.plan().max_rows();
   e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
   e.kv_format = s.config.kv_format;
   e.kv_cache_dtype = dtype_name(s.config.kv_format);

@@ -6,7 +6,7 @@
 // independent.
 // Invariants: accounting() holds before and after every call (active + cached + free + quarantined + slack = total). A
 // request that was admitted never fails for memory. After warm-up step() allocates nothing on the heap, provided `out`
-// has room for max_sequences entries. A request's tokens depend on its prompt, its sampling parameters and the numeric
+// has room for max_sequences entries (max_batched_tokens with prompt_logprobs). A request's tokens depend on its prompt, its sampling parameters and the numeric
 // id alone, not on what runs beside it.
 // Errors: see each call. Nothing throws.
 #pragma once
@@ -21,18 +21,28 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "core/refusal.hpp"
 #include "engine/pool_config.hpp"
 #include "engine/request.hpp"
 #include "engine/sampling_params.hpp"
 #include "format/kv_format.hpp"
 #include "model/model.hpp"
 #include "platform/isa.hpp"
+#include "sched/step_cost.hpp"
 
 namespace kvasir::text {
 class Tokenizer;
 }
 
 namespace kvasir::engine {
+
+// Why the request at the head of the queue did not join the last step; those behind it wait for the same.
+enum class QueueReason : std::uint8_t {
+  none,            // nothing waits
+  sequence_limit,  // max_sequences run already
+  token_budget,    // the step was full, by rows or by its predicted time
+  blocks,          // its claim does not fit now
+};
 
 // What one step did. Times in seconds.
 struct StepReport {
@@ -42,6 +52,9 @@ struct StepReport {
   std::uint32_t decode_tokens = 0;   // rows of answers
   double plan_s = 0, forward_s = 0, sample_s = 0, apply_s = 0;
   double total_s = 0;
+  QueueReason waiting = QueueReason::none;
+  double predicted_s = 0;                          // what the cost model expected of total_s
+  std::uint32_t queued = 0, running = 0;           // requests, when it had ended
 };
 
 // Bytes and blocks of the cache, all groups. active + cached + free + quarantined + slack = total.
@@ -60,6 +73,12 @@ struct EngineStats {
   std::uint64_t prefill_tokens = 0, decode_tokens = 0;   // rows computed since the start
   std::uint64_t finished = 0, cancelled = 0, refused = 0;   // requests since the start
   double forward_s = 0, sample_s = 0, total_s = 0;          // seconds since the start, all steps
+  core::RefusalCounts refusals;              // `refused`, by reason
+  std::uint64_t queued_prompt_tokens = 0;    // of those waiting
+  double predicted_s = 0;                    // seconds that total_s was predicted to be
+  sched::CostCoefficients step_cost;         // as fitted so far
+  double drain_requests_per_s = 0, drain_prompt_tokens_per_s = 0;   // finished, lately, while steps ran
+  std::uint32_t retry_after_s = 1;           // to be told to who is refused now for want of room: 1 to 120
   std::uint64_t peak_active_bytes = 0;      // most cache bytes that were active after any step
 };
 
@@ -81,6 +100,8 @@ struct EffectiveSettings {
   std::uint32_t max_num_batched_tokens = 0;
   std::uint32_t max_num_seqs = 0;
   std::uint32_t max_model_len = 0;
+  std::uint32_t max_queued = 0;       // requests held in all, running ones included
+  std::uint64_t max_rows = 0;         // token rows of the longest sequence that the cache can hold
   std::uint64_t kv_cache_bytes = 0;   // usable, whole blocks
   format::KvFormat kv_format;
   std::string kv_cache_dtype;         // "f16", or "f16/f32" where K and V differ
@@ -103,11 +124,16 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Whether submit() would refuse the request for what it is: everything that needs no look at the queue or the memory in
+  // use. Any thread, at any time, during a step too. Errors: submit()'s, but for `exhausted`.
+  Status check(const GenerateRequest& request) const;
+
   // Queues a request. What can never run is refused here, not later.
   // Errors: bad_input (empty prompt, a token id outside the vocabulary, parameters out of range, more than the context:
   // prompt and context size); does_not_fit (prompt + output limit need more blocks than the cache has: both numbers);
-  // exhausted (max_queued requests already).
-  Result<RequestId> submit(GenerateRequest request);
+  // exhausted (max_queued requests already, or max_queued_requests or max_queued_tokens wait).
+  // why: receives the reason and both numbers; `none` if it was taken.
+  Result<RequestId> submit(GenerateRequest request, core::SubmitVerdict* why = nullptr);
 
   // Ends a request at any moment between steps and frees all it held. It gets no further output. False if there is no
   // such request (finished already, or never known).
@@ -116,6 +142,8 @@ class Engine {
   // Runs one mixed step and replaces `out` by what it brought. With no work, `ran` is false.
   StepReport step(std::vector<TokenOutput>& out);
 
+  // Requests that left the queue with the last step, in order. Until the next call that is not const.
+  std::span<const RequestId> admitted() const;
   bool has_work() const;
   EngineStats stats() const;
   CacheAccounting accounting() const;

@@ -48,7 +48,10 @@ core::CoreConfig core_config(const PoolConfig& config, const store::KvStore& sto
   if (config.block_order_seed != 0) out.cache.allocation_order = config.block_order_seed;
   out.limits.max_num_seqs = config.max_sequences;
   out.limits.max_num_batched_tokens = config.max_batched_tokens;
+  out.limits.itl_target_s = config.itl_target_s;
   out.max_requests = config.max_queued;
+  out.policy.policy = config.policy;
+  out.queue = {config.max_queued_requests, config.max_queued_tokens};
   return out;
 }
 
@@ -133,8 +136,8 @@ Engine::State::State(const PoolConfig& pool_config, std::shared_ptr<const model:
   live.reserve(config.max_queued);
   ended.reserve(config.max_queued);
   finished.reserve(config.max_queued);
-  rows.reserve(config.max_sequences);
-  row_requests.reserve(config.max_sequences);
+  rows.reserve(config.max_batched_tokens);   // scored prompts have one a token
+  row_requests.reserve(config.max_batched_tokens);
   results.reserve(config.max_sequences);
   for (std::uint32_t group = 0; config.poison_free && group < groups(); ++group) {
     freed[group].reserve(store.blocks(group));

@@ -13,6 +13,7 @@
 #include "core/core.hpp"
 #include "engine/answer.hpp"
 #include "engine/engine.hpp"
+#include "engine/logit_rules.hpp"
 #include "engine/sampler.hpp"
 #include "engine/step_batch.hpp"
 #include "model/forward.hpp"
@@ -25,12 +26,12 @@ inline constexpr std::uint32_t kNoPromptLogits = std::numeric_limits<std::uint32
 
 // A request from submit() to its last output: what core does not need to know of it.
 struct Live {
-  Live(RequestId request_id, const GenerateRequest& request, std::uint32_t max_tokens, const text::Tokenizer* tokenizer)
-      : id(request_id), sampling(request.sampling), prompt_logits_from(request.prompt_logits ? request.prompt_logits_from : kNoPromptLogits),
-        bound_rows(cache::rows_bound(request.prompt.size(), max_tokens)), answer(request, max_tokens, tokenizer) {}
+  Live(RequestId request_id, const GenerateRequest& request, std::uint32_t max_tokens, const text::Tokenizer* tokenizer);
 
   RequestId id;
   SamplingParams sampling;
+  SamplingParams scoring;             // of prompt rows: their logprobs alone; logprobs < 0 if none are wanted
+  std::optional<LogitRules> rules;
   std::uint32_t prompt_logits_from;   // logits of the prompt's rows from here on are wanted; the last row's always
   std::uint64_t bound_rows;   // most rows it may ever store
   Answer answer;
@@ -77,9 +78,10 @@ struct Engine::State {
   void forget(RequestId id);
 
   // The parts of a step, in order.
-  void observe();
   void sample();
+  void add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits);
   void emit(std::vector<TokenOutput>& out);
+  void emit_answer(const SampleRow& row, Live& request, TokenOutput& output);
   void emit_ended(std::vector<TokenOutput>& out);
   // Poisoning, for tests: remembers the blocks of a request about to end; fills them once they are free.
   void remember_blocks(RequestId id);

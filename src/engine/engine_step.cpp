@@ -6,6 +6,21 @@
 
 namespace kvasir::engine {
 
+Live::Live(RequestId request_id, const GenerateRequest& request, std::uint32_t max_tokens,
+           const text::Tokenizer* tokenizer)
+    : id(request_id), sampling(request.sampling), prompt_logits_from(kNoPromptLogits),
+      bound_rows(cache::rows_bound(request.prompt.size(), max_tokens)), answer(request, max_tokens, tokenizer) {
+  scoring.logprobs = request.prompt_logprobs;
+  if (request.prompt_logits) prompt_logits_from = request.prompt_logits_from;
+  if (request.prompt_logprobs >= 0) prompt_logits_from = 0;
+  if (!LogitRules::needed_by(sampling)) return;
+  const std::span<const TokenId> ends = tokenizer != nullptr ? tokenizer->eog_ids() : std::span<const TokenId>();
+  rules.emplace(sampling, request.prompt, ends, max_tokens);
+  sampling.allowed_token_ids = {};   // the rules have them, and lists may be as long as the vocabulary
+  sampling.bad_words = {};
+  sampling.logit_bias = {};
+}
+
 std::uint64_t Engine::State::active_bytes() const {
   std::uint64_t bytes = 0;
   for (std::uint32_t group = 0; group < groups(); ++group) {
@@ -35,34 +50,44 @@ void Engine::State::forget(RequestId id) {
   core.forget(id);
 }
 
-void Engine::State::observe() {
-  if (!observer) return;
-  const std::vector<sched::Chunk>& chunks = core.current_plan().chunks;
-  std::uint32_t row = 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const std::uint32_t wanted = batch.sequences()[i].logits_rows;
-    const std::uint32_t first = chunks[i].first_position + chunks[i].token_count - wanted;
-    for (std::uint32_t r = 0; r < wanted; ++r) observer(chunks[i].request, first + r, forward.logits(row++));
-  }
-}
-
+// Logits are held for some rows at a time: what is collected is sampled before the next ones take their place.
 void Engine::State::sample() {
   rows.clear();
   row_requests.clear();
   results.clear();
   const std::vector<sched::Chunk>& chunks = core.current_plan().chunks;
+  std::size_t sampled = 0;
   std::uint32_t next_row = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    next_row += batch.sequences()[i].logits_rows;
-    if (!chunks[i].wants_logits) continue;
-    Live* request = live.at(chunks[i].request).get();
-    SampleRow& row = rows.emplace_back();
-    row.logits = forward.logits(next_row - 1);   // the last row of the chunk
-    row.params = &request->sampling;
-    row.position = chunks[i].first_position + chunks[i].token_count;
-    row_requests.push_back(request);
+    const std::uint32_t wanted = batch.sequences()[i].logits_rows;
+    const std::uint32_t first = chunks[i].first_position + chunks[i].token_count - wanted;
+    for (std::uint32_t r = 0; r < wanted; ++r, ++next_row) {
+      if (!forward.holds(next_row)) {
+        sampler.sample(std::span(rows).subspan(sampled), pool);
+        sampled = rows.size();
+        forward.hold_from(next_row);
+      }
+      if (observer) observer(chunks[i].request, first + r, forward.logits(next_row));
+      add_row(chunks[i], first + r, forward.logits(next_row));
+    }
   }
-  sampler.sample(rows, pool);
+  sampler.sample(std::span(rows).subspan(sampled), pool);
+}
+
+// The row of the token fed at `position`: the last one of a chunk may be sampled from, those of a prompt scored.
+void Engine::State::add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits) {
+  const core::Request& life = *core.find(chunk.request);
+  Live& request = *live.at(chunk.request);
+  const bool last = position + 1 == chunk.first_position + chunk.token_count;
+  const bool scored = request.scoring.logprobs >= 0 && position + 1 < life.prompt_tokens;
+  if (!scored && !(last && chunk.wants_logits)) return;
+  SampleRow& row = rows.emplace_back();
+  row.logits = logits;
+  row.position = position + 1;
+  row.params = scored ? &request.scoring : &request.sampling;
+  if (scored) row.given = life.tokens[row.position];
+  else if (request.rules) row.rules = &*request.rules;
+  row_requests.push_back(&request);
 }
 
 // Tokens become text; what ends here is told to the core by `results`.
@@ -70,24 +95,18 @@ void Engine::State::emit(std::vector<TokenOutput>& out) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const SampleRow& row = rows[i];
     Live& request = *row_requests[i];
-    const Answer::Push push = request.answer.push(row.token);
-    results.push_back({request.id, row.token, push.finish == FinishReason::stop});
     TokenOutput& output = out.emplace_back();
     output.request = request.id;
     output.token = row.token;
+    output.prompt = row.given >= 0;
     output.position = row.position;
-    output.text = request.answer.text();
     output.has_logprob = row.params->logprobs >= 0;
     output.logprob = row.logprob;
+    output.rank = row.rank;
     output.top_logprobs = row.top_logprobs();
-    output.finish = push.finish;
-    output.stop_index = push.stop_index;
     output.prompt_tokens = core.find(request.id)->prompt_tokens;
+    if (!output.prompt) emit_answer(row, request, output);
     output.completion_tokens = request.answer.tokens();
-    if (push.finish != FinishReason::none) {
-      request.reported = true;
-      remember_blocks(request.id);
-    }
   }
   for (const sched::Chunk& chunk : core.current_plan().chunks) {   // scored prompts end without a token
     const core::Request& request = *core.find(chunk.request);
@@ -95,6 +114,19 @@ void Engine::State::emit(std::vector<TokenOutput>& out) {
     if (scored) remember_blocks(chunk.request);
   }
   totals.peak_active_bytes = std::max(totals.peak_active_bytes, active_bytes());
+}
+
+void Engine::State::emit_answer(const SampleRow& row, Live& request, TokenOutput& output) {
+  const Answer::Push push = request.answer.push(row.token);
+  if (request.rules) request.rules->push(row.token);
+  results.push_back({request.id, row.token, push.finish == FinishReason::stop});
+  output.text = request.answer.text();
+  output.finish = push.finish;
+  output.stop_index = push.stop_index;
+  output.stop_token = push.stop_token;
+  if (push.finish == FinishReason::none) return;
+  request.reported = true;
+  remember_blocks(request.id);
 }
 
 // Requests that the core has finished: those without a token (a scored prompt, one that can no longer be served) get

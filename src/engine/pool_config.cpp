@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sched/scheduler.hpp"
+
 namespace kvasir::engine {
 namespace {
 
@@ -30,6 +32,10 @@ Status validate(const PoolConfig& config) {
       config.max_sequences > 0 ? config.max_sequences : std::min(kDefaultMaxSequences, config.max_batched_tokens);
   KV_TRY(in_range("max-num-seqs", sequences, 1, config.max_batched_tokens));
   KV_TRY(in_range("max-queued", config.max_queued, sequences, kMaxQueued));
+  if (!(config.itl_target_s >= 0 && config.itl_target_s <= sched::kMostItlTargetS)) {
+    return Error{ErrorCode::bad_input, fmt::format("itl-target is {} s, valid: 0 (none) to {} s", config.itl_target_s,
+                                                   sched::kMostItlTargetS)};
+  }
   if (config.logits_rows != 0) {
     KV_TRY(in_range("logits-rows", config.logits_rows, sequences, config.max_batched_tokens));
   }

@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "format/kv_format.hpp"
+#include "sched/queue_policy.hpp"
 
 namespace kvasir::engine {
 
@@ -24,10 +25,18 @@ struct PoolConfig {
   std::uint32_t max_sequences = 0;
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
   std::uint32_t max_queued = 4096;          // requests held in all, running ones included; more are refused (exhausted)
+  // What may wait for admission; more is refused (exhausted). 0 = no limit but max_queued.
+  std::uint32_t max_queued_requests = 0;    // --max-num-queued-reqs
+  std::uint64_t max_queued_tokens = 0;      // --max-num-queued-tokens: of their prompts
+  sched::Policy policy = sched::Policy::fcfs;   // --scheduling-policy
+  // --itl-target, seconds: prompts are cut so that a step beside running answers is predicted to take no longer. 0 = no
+  // target: every step is as full as max_batched_tokens allows.
+  double itl_target_s = 0;
   std::uint32_t threads = 2;                // --threads, the caller's included
   std::uint32_t default_max_tokens = 0;     // of a request without max_tokens; 0 = up to max_model_len
 
-  // Rows of one step whose logits are kept; 0 = max_sequences. Requests with prompt_logits need max_batched_tokens.
+  // Rows of one step whose logits are held at a time; 0 = max_sequences. Prompts scored at every position want more rows
+  // than that: the head then runs in parts.
   std::uint32_t logits_rows = 0;
 
   // For tests. Order in which physical blocks are first handed out: 0 = natural, else shuffled by this seed.

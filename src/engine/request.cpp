@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sched/queue_policy.hpp"
 #include "text/utf8.hpp"
 
 namespace kvasir::engine {
@@ -10,8 +11,17 @@ Status validate(const GenerateRequest& request) {
   if (request.prompt.empty()) {
     return Error{ErrorCode::bad_input, "prompt has 0 tokens, valid: at least 1"};
   }
-  if (request.max_tokens == 0u && !request.prompt_logits) {
-    return Error{ErrorCode::bad_input, "max_tokens is 0, valid: at least 1 (0 only with prompt_logits)"};
+  if (request.max_tokens == 0u && !request.prompt_logits && request.prompt_logprobs < 0) {
+    return Error{ErrorCode::bad_input,
+                 "max_tokens is 0, valid: at least 1 (0 only with prompt_logits or prompt_logprobs)"};
+  }
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > kMaxTopLogprobs) {
+    return Error{ErrorCode::bad_input, fmt::format("prompt_logprobs is {}, valid: -1 (none), or 0 to {} alternatives",
+                                                   request.prompt_logprobs, kMaxTopLogprobs)};
+  }
+  if (request.max_tokens && request.sampling.min_tokens > *request.max_tokens) {
+    return Error{ErrorCode::bad_input, fmt::format("min_tokens is {}, valid: 0 to max_tokens ({})",
+                                                   request.sampling.min_tokens, *request.max_tokens)};
   }
   if (request.stop.size() > kMaxStopStrings) {
     return Error{ErrorCode::bad_input,
@@ -26,6 +36,7 @@ Status validate(const GenerateRequest& request) {
       return Error{ErrorCode::bad_input, "stop has a string that is not valid UTF-8, valid: UTF-8 text"};
     }
   }
+  KV_TRY(sched::validate_priority(request.priority));
   return validate(request.sampling);
 }
 

@@ -21,6 +21,7 @@ inline constexpr std::size_t kMaxStopBytes = 1024;   // of one stop string
 struct GenerateRequest {
   std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already
   std::optional<std::uint32_t> max_tokens;     // output limit; none = PoolConfig::default_max_tokens
+  std::int32_t priority = 0;                   // lower goes first, under PoolConfig::policy = priority
   SamplingParams sampling;
   std::vector<std::string> stop;               // the answer ends before the first of these; needs a tokenizer
   bool include_stop = false;                   // the answer keeps the stop string that ended it
@@ -30,6 +31,9 @@ struct GenerateRequest {
   // request is done when its prompt is.
   bool prompt_logits = false;
   std::uint32_t prompt_logits_from = 0;        // the first prompt position whose logits are wanted, with prompt_logits
+  // n >= 0: every prompt token but the first comes out too, with its logprob and the n likeliest of its place
+  // (TokenOutput::prompt), in order and before the answer. With it max_tokens may be 0. -1: none.
+  std::int32_t prompt_logprobs = -1;
 };
 
 // Checks what needs no engine. Errors: bad_input naming key, value and range.
@@ -37,7 +41,7 @@ Status validate(const GenerateRequest& request);
 
 enum class FinishReason : std::uint8_t {
   none,     // goes on
-  stop,     // an end-of-text token or a stop string
+  stop,     // an end-of-text token, a stop token or a stop string
   length,   // max_tokens or the context is used up
   error,    // can no longer be served: blocks were taken out of use since it was queued; TokenOutput::error says why
 };
@@ -49,17 +53,21 @@ struct TokenLogprob {
   float logprob = 0;   // natural logarithm of the probability under the raw logits
 };
 
-// What one step brought one request. A request gets one for each token, the last with a finish reason.
+// What one step brought one request. A request gets one for each token, the last with a finish reason; with
+// prompt_logprobs one for each prompt token but the first, before them.
 struct TokenOutput {
   RequestId request;
   TokenId token = -1;                            // -1: no token (a scored prompt is done)
+  bool prompt = false;                           // a token of the prompt: no text, logprobs and rank alone
   std::uint32_t position = 0;                    // the token's position in its sequence, prompt included
   std::string_view text;                         // complete UTF-8 that became final with this token; may be empty
   bool has_logprob = false;
   float logprob = 0;                             // of `token`; needs sampling.logprobs >= 0
+  std::uint32_t rank = 0;                        // of a prompt token: its place among all, 1 = likeliest; else 0
   std::span<const TokenLogprob> top_logprobs;    // likeliest first, of equals the lowest id
   FinishReason finish = FinishReason::none;
   std::int32_t stop_index = -1;                  // which stop string ended it; -1: none of them
+  TokenId stop_token = -1;                       // which of stop_token_ids ended it; -1: none of them
   std::string_view error;                        // with FinishReason::error
   std::uint32_t prompt_tokens = 0;               // so far
   std::uint32_t completion_tokens = 0;           // so far, this one and an end-of-text token included

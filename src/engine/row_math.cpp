@@ -91,6 +91,17 @@ double sum_exp(std::span<const float> logits, float max, float scale, platform::
   return sum_exp_scalar(logits.data(), logits.size(), max, scale);
 }
 
+std::uint32_t rank_of(std::span<const float> logits, TokenId token) {
+  const auto at = static_cast<std::size_t>(token);
+  KV_CHECK(at < logits.size(), "the token is one of the row's");
+  const float own = logits[at];
+  if (!(own == own)) return static_cast<std::uint32_t>(logits.size());
+  std::uint32_t before = 0;
+  for (std::size_t i = 0; i < at; ++i) before += logits[i] >= own;
+  for (std::size_t i = at + 1; i < logits.size(); ++i) before += logits[i] > own;
+  return before + 1;
+}
+
 double log_probability(float logit, float max, double sum) {
   if (!(sum > 0)) return -std::numeric_limits<double>::infinity();   // no logit is a number: nothing has a chance
   return static_cast<double>(logit) - static_cast<double>(max) - log_f64(sum);

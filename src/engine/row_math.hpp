@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/ids.hpp"
@@ -29,6 +30,9 @@ RowMax row_max(std::span<const float> logits, std::span<float> block_max);
 
 // Sum of exp((logit - max) * scale) over the row. Fast where `isa` has fused multiply-add; the same bits everywhere.
 double sum_exp(std::span<const float> logits, float max, float scale, platform::Isa isa);
+
+// Place of a token in (logit descending, id ascending) order, 1 = first. A NaN comes behind every number.
+std::uint32_t rank_of(std::span<const float> logits, TokenId token);
 
 // Natural logarithm of the probability of `token` under the logits: logit - max - log(sum). sum = sum_exp(logits, max, 1).
 double log_probability(float logit, float max, double sum);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "base/check.hpp"
 #include "base/fixed_math.hpp"
@@ -29,12 +30,14 @@ double uniform(const SamplingParams& params, std::uint32_t position) {
 
 struct Sampler::Scratch {
   explicit Scratch(std::uint32_t vocabulary)
-      : ranked(vocabulary), block_max(row_blocks(vocabulary)), tokens(vocabulary), weights(vocabulary) {}
+      : ranked(vocabulary), block_max(row_blocks(vocabulary)), tokens(vocabulary), weights(vocabulary),
+        ruled(vocabulary) {}
 
   RankedCandidates ranked;
   std::vector<float> block_max;             // [row_blocks]
   platform::AlignedArray<TokenId> tokens;   // [vocabulary] kept candidates, in order
   platform::AlignedArray<float> weights;    // [vocabulary] theirs
+  platform::AlignedArray<float> ruled;      // [vocabulary] a row as its request's rules make it
 
   // Walks the order and keeps the prefix that the cuts leave. Returns its length (at least 1 where a candidate exists)
   // and sets `sum` to its weights added in order.
@@ -126,7 +129,7 @@ Sampler::~Sampler() = default;
 
 std::uint64_t Sampler::bytes(std::uint32_t vocabulary, std::size_t threads) {
   const std::uint64_t one = RankedCandidates::bytes(vocabulary) + row_blocks(vocabulary) * sizeof(float) +
-                            std::uint64_t{vocabulary} * (sizeof(TokenId) + sizeof(float));
+                            std::uint64_t{vocabulary} * (sizeof(TokenId) + 2 * sizeof(float));
   return threads * one;
 }
 
@@ -144,21 +147,37 @@ void Sampler::sample(std::span<SampleRow> rows, platform::ThreadPool& pool) {
   });
 }
 
+// The token that follows; leaves the block maxima of the row it chose from.
+TokenId Sampler::choose(const SampleRow& row, Scratch& scratch) const {
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  const SamplingParams& params = *row.params;
+  std::span<const float> logits = row.logits;
+  if (row.rules != nullptr) {
+    row.rules->apply(row.logits, scratch.ruled.span());
+    logits = scratch.ruled.span();
+  }
+  RowMax best = row_max(logits, scratch.block_max);
+  if (row.rules != nullptr && best.value == kNothing) {   // bans left nothing: they give way
+    row.rules->apply_without_bans(row.logits, scratch.ruled.span());
+    best = row_max(logits, scratch.block_max);
+    if (best.value == kNothing) return row.rules->lowest_allowed();
+  }
+  if (params.greedy()) return best.token;
+  const double u = uniform(params, row.position);
+  const bool uncut = (params.top_k == 0 || params.top_k >= vocabulary_) && params.top_p >= 1.0f && params.min_p <= 0.0f;
+  return uncut ? scratch.draw_any(params, logits, best, isa_, u) : scratch.draw_kept(params, logits, best, isa_, u);
+}
+
 void Sampler::sample_row(SampleRow& row, Scratch& scratch) const {
   KV_CHECK(row.logits.size() == vocabulary_, "a row has a logit for every token");
   const SamplingParams& params = *row.params;
-  const RowMax best = row_max(row.logits, scratch.block_max);
-
-  row.token = best.token;
-  if (!params.greedy()) {
-    const double u = uniform(params, row.position);
-    const bool uncut = (params.top_k == 0 || params.top_k >= vocabulary_) && params.top_p >= 1.0f && params.min_p <= 0.0f;
-    row.token = uncut ? scratch.draw_any(params, row.logits, best, isa_, u)
-                      : scratch.draw_kept(params, row.logits, best, isa_, u);
-  }
+  const bool given = row.given >= 0;
+  row.token = given ? row.given : choose(row, scratch);
+  row.rank = given ? rank_of(row.logits, row.given) : 0;
 
   row.top_count = 0;
   if (params.logprobs < 0) return;
+  const RowMax best = row_max(row.logits, scratch.block_max);   // of the raw row, whatever was chosen from
   const double sum = sum_exp(row.logits, best.value, 1.0f, isa_);
   const auto log_of = [&](float logit) { return static_cast<float>(log_probability(logit, best.value, sum)); };
   row.logprob = log_of(row.logits[static_cast<std::size_t>(row.token)]);

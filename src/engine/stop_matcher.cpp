@@ -36,7 +36,7 @@ StopMatcher::StopMatcher(std::span<const std::string> stops, bool include) : inc
   held_.reserve(2 * longest);
 }
 
-std::int32_t StopMatcher::push(std::string_view piece, std::string& out) {
+std::int32_t StopMatcher::push(std::string_view piece, std::string& out, bool armed) {
   KV_CHECK(!done_, "nothing follows a stop string");
   if (automata_.empty()) {
     out.append(piece);
@@ -48,7 +48,8 @@ std::int32_t StopMatcher::push(std::string_view piece, std::string& out) {
     std::int32_t match = -1;
     for (std::size_t i = 0; i < automata_.size(); ++i) {
       Automaton& automaton = automata_[i];
-      const bool complete = automaton.feed(byte);
+      const bool complete = automaton.feed(byte) && armed;
+      if (automaton.matched == automaton.stop.size() && !armed) automaton.pass();
       const auto better = [&](std::int32_t other) {
         return other < 0 || automaton.stop.size() > automata_[static_cast<std::size_t>(other)].stop.size();
       };

@@ -26,7 +26,8 @@ class StopMatcher {
 
   // Appends the part of the text that can no longer be a stop string to `out`. Returns the index of the stop string that
   // is complete now, or -1. After a match nothing more is taken. REQUIRES: no match so far.
-  std::int32_t push(std::string_view piece, std::string& out);
+  // armed: false, and a stop string that is complete within this piece is text like any other (before min_tokens).
+  std::int32_t push(std::string_view piece, std::string& out, bool armed = true);
   // The text ended without a match: what was held is text.
   void flush(std::string& out);
 
@@ -39,6 +40,8 @@ class StopMatcher {
     std::uint32_t matched = 0;            // bytes of `stop` that the text now ends with
     // Takes one byte; true if the stop string is complete.
     bool feed(char byte);
+    // Goes on after a stop string that did not count.
+    void pass() { matched = failure.back(); }
   };
 
   std::vector<Automaton> automata_;

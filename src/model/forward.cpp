@@ -45,6 +45,7 @@ struct Forward::State {
         ws(g, l, plan, p.threads()), epsilon(static_cast<float>(g.norm_epsilon)),
         scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(g.head_dim)))) {
     rows.reserve(l.rows);
+    wanted.reserve(l.rows);
     planned.reserve(l.sequences);
     queries.resize(l.sequences);
   }
@@ -61,7 +62,8 @@ struct Forward::State {
   std::vector<Row> rows;
   std::vector<PlannedSequence> planned;
   std::vector<kernels::AttentionQuery> queries;
-  std::uint32_t logits_rows = 0;
+  std::vector<std::uint32_t> wanted;   // rows of the step whose logits are wanted, ascending
+  std::size_t held_first = 0, held = 0;   // those of `wanted` whose logits are held
 
   std::size_t q_width() const { return std::size_t{g.heads} * g.head_dim; }
   std::size_t kv_width() const { return std::size_t{g.kv_heads.front()} * g.head_dim; }
@@ -70,7 +72,7 @@ struct Forward::State {
   void begin(const StepInput& step) {
     rows.clear();
     planned.clear();
-    logits_rows = 0;
+    wanted.clear();
     KV_CHECK(step.sequences.size() <= limits.sequences, "a step has no more sequences than the workspace");
     KV_CHECK(step.tables.size() == 1 && step.kv.size() == 1, "one cache group");
     for (std::uint32_t s = 0; s < step.sequences.size(); ++s) {
@@ -79,11 +81,12 @@ struct Forward::State {
       KV_CHECK(rows.size() + count <= limits.rows, "a step has no more rows than the workspace");
       KV_CHECK(seq.first_position + count <= limits.context, "positions stay within the context");
       KV_CHECK(seq.logits_rows <= count, "logits are wanted of rows of the step");
-      for (std::uint32_t i = 0; i < count; ++i) rows.push_back({s, seq.first_position + i});
+      for (std::uint32_t i = 0; i < count; ++i) {
+        if (i + seq.logits_rows >= count) wanted.push_back(static_cast<std::uint32_t>(rows.size()));
+        rows.push_back({s, seq.first_position + i});
+      }
       planned.push_back({seq.first_position, count});
-      logits_rows += seq.logits_rows;
     }
-    KV_CHECK(logits_rows <= limits.logits_rows, "a step wants no more logits than the workspace holds");
     plan.plan(planned);
   }
 
@@ -251,16 +254,16 @@ struct Forward::State {
     project(layer.down, {ws.gate_up.data(), inner, 2 * inner}, count, {ws.residual.data(), g.width, true});
   }
 
-  void head(const StepInput& step) {
-    if (logits_rows == 0) return;
-    std::size_t row = 0, out = 0;
-    for (const StepSequence& seq : step.sequences) {
-      row += seq.tokens.size();
-      for (std::size_t i = row - seq.logits_rows; i < row; ++i)
-        std::copy_n(&ws.residual[i * g.width], g.width, &ws.last_rows[out++ * g.width]);
+  // The residuals stay as the last layer left them, so the head may run again for other rows.
+  void head(std::size_t first) {
+    held_first = first;
+    held = std::min<std::size_t>(limits.logits_rows, wanted.size() - first);
+    if (held == 0) return;
+    for (std::size_t i = 0; i < held; ++i) {
+      std::copy_n(&ws.residual[wanted[first + i] * g.width], g.width, &ws.last_rows[i * g.width]);
     }
-    norm(ws.last_rows.data(), w.output_norm, logits_rows, w.head, ws.hidden.data());
-    project(w.head, {ws.hidden.data(), g.width, g.width}, logits_rows, {ws.logits.data(), g.vocabulary, false});
+    norm(ws.last_rows.data(), w.output_norm, held, w.head, ws.hidden.data());
+    project(w.head, {ws.hidden.data(), g.width, g.width}, held, {ws.logits.data(), g.vocabulary, false});
   }
 
   void run(const StepInput& step) {
@@ -277,7 +280,7 @@ struct Forward::State {
       project(layer.attention_out, {ws.heads.data(), q_width(), q_width()}, count, {ws.residual.data(), g.width, true});
       feed_forward(layer);
     }
-    head(step);
+    head(0);
   }
 };
 
@@ -287,14 +290,25 @@ Forward::~Forward() = default;
 
 void Forward::run(const StepInput& step) { state_->run(step); }
 
+std::uint32_t Forward::logits_rows() const { return static_cast<std::uint32_t>(state_->wanted.size()); }
+
+bool Forward::holds(std::uint32_t row) const {
+  return row >= state_->held_first && row - state_->held_first < state_->held;
+}
+
+void Forward::hold_from(std::uint32_t first) {
+  KV_CHECK(first < logits_rows(), "logits of rows that asked for them");
+  state_->head(first);
+}
+
 std::span<const float> Forward::logits(std::uint32_t row) const {
-  KV_CHECK(row < state_->logits_rows, "logits of a row that asked for them");
-  return {&state_->ws.logits[std::size_t{row} * state_->g.vocabulary], state_->g.vocabulary};
+  KV_CHECK(holds(row), "logits of a row that asked for them and is held");
+  return {&state_->ws.logits[(row - state_->held_first) * state_->g.vocabulary], state_->g.vocabulary};
 }
 
 std::span<const float> Forward::hidden(std::uint32_t row) const {
-  KV_CHECK(row < state_->logits_rows, "hidden state of a row that asked for logits");
-  return {&state_->ws.hidden[std::size_t{row} * state_->g.width], state_->g.width};
+  KV_CHECK(holds(row), "hidden state of a row that asked for logits and is held");
+  return {&state_->ws.hidden[(row - state_->held_first) * state_->g.width], state_->g.width};
 }
 
 std::uint64_t Forward::workspace_bytes(const artifact::ModelGeometry& geometry, Compute, const ForwardLimits& limits, std::size_t threads) {

@@ -22,7 +22,7 @@ namespace kvasir::model {
 struct ForwardLimits {
   std::uint32_t rows = 512;          // tokens of one step, all sequences together (--max-num-batched-tokens)
   std::uint32_t sequences = 32;      // sequences of one step (--max-num-seqs)
-  std::uint32_t logits_rows = 32;    // rows of one step whose logits are wanted
+  std::uint32_t logits_rows = 32;    // rows of one step whose logits are held at a time
   std::uint32_t context = 2048;      // highest position + 1 (--max-model-len)
 };
 
@@ -47,10 +47,19 @@ class Forward {
   Forward(std::shared_ptr<const Model> model, const ForwardLimits& limits, platform::ThreadPool& pool);
   ~Forward();
 
-  // Runs the step. REQUIRES: within limits; token ids within the vocabulary; blocks present for every row.
+  // Runs the step, and the head for the first rows whose logits are wanted, as many as are held at a time.
+  // REQUIRES: within limits; token ids within the vocabulary; blocks present for every row.
   void run(const StepInput& step);
 
-  // Logits of the last run, rows in the order of the sequences and of their tokens: [logits rows][vocabulary] floats.
+  // Rows of the last run whose logits are wanted, in the order of the sequences and of their tokens.
+  std::uint32_t logits_rows() const;
+  // Whether the logits of such a row are held now.
+  bool holds(std::uint32_t row) const;
+  // Runs the head again, for the rows from `first` on: as many as are held at a time. So a prompt can be scored at every
+  // position without room for the logits of all of them. REQUIRES: first < logits_rows().
+  void hold_from(std::uint32_t first);
+
+  // Logits of a row: [vocabulary] floats, until another is held or run. REQUIRES: holds(row).
   std::span<const float> logits(std::uint32_t row) const;
   // The same rows after the final norm, before the head: [width] floats.
   std::span<const float> hidden(std::uint32_t row) const;

@@ -28,46 +28,76 @@ WaitReason reason_of(const cache::FitVerdict& verdict) {
 class Planner {
  public:
   Planner(const SchedulerState& state, StepPlan& out)
-      : state_(state), out_(out), left_(state.limits.max_num_batched_tokens) {}
+      : state_(state), limits_(state.limits), out_(out), left_(limits_.max_num_batched_tokens) {}
 
   void decode() {
     for (const RunningRequest& r : state_.running) {
       if (!r.decoding) continue;
       const std::uint32_t rows = r.known - r.computed;
       KV_CHECK(rows >= 1 && rows <= left_, "the token budget covers every decoding request");
+      out_.work.add_decode(r.computed, rows);
       add(r.id, r.computed, rows, r.known, r.wants_logits);
-      out_.decode_rows += rows;
     }
+    target_binds_ = limits_.itl_target_s > 0 && out_.work.decode_rows > 0;
   }
 
   void continue_prompts() {
-    for (const RunningRequest& r : state_.running)
-      if (!r.decoding && left_ > 0) add_prefill(r.id, r.computed, r.known, r.wants_logits);
+    for (const RunningRequest& r : state_.running) {
+      if (r.decoding) continue;
+      KV_CHECK(r.known > r.computed, "a request in prefill has tokens left to compute");
+      const std::uint32_t room = prefill_room(r.computed, r.known);
+      if (room > 0) add_prefill(r.id, r.computed, r.known, r.wants_logits, room);
+    }
   }
 
   void admit() {
     cache::AdmissionBudget budget = state_.budget;
     std::size_t running = state_.running.size();
     for (const QueuedRequest& q : state_.queued) {
+      KV_CHECK(q.prompt_tokens > 0, "a queued request has tokens to compute");
+      const std::uint32_t room = prefill_room(0, q.prompt_tokens);
       out_.head = budget.check(q.bound_rows);
-      out_.waiting = running >= state_.limits.max_num_seqs ? WaitReason::sequence_limit
-                     : !out_.head.ok()                     ? reason_of(out_.head)
-                     : left_ == 0                          ? WaitReason::token_budget
-                                                           : WaitReason::none;
+      out_.waiting = running >= limits_.max_num_seqs ? WaitReason::sequence_limit
+                     : !out_.head.ok()               ? reason_of(out_.head)
+                     : left_ == 0                    ? WaitReason::token_budget
+                     : room == 0                     ? WaitReason::step_time
+                                                     : WaitReason::none;
       if (out_.waiting != WaitReason::none) return;
       budget.take(q.bound_rows);
       ++running;
       out_.admitted.push_back(q.id);
-      add_prefill(q.id, 0, q.prompt_tokens, q.wants_logits);
+      add_prefill(q.id, 0, q.prompt_tokens, q.wants_logits, room);
     }
   }
 
  private:
-  void add_prefill(RequestId id, std::uint32_t computed, std::uint32_t known, bool wants_logits) {
-    KV_CHECK(known > computed, "a request in prefill has tokens left to compute");
-    const std::uint32_t rows = chunk_tokens(computed, known, left_, state_.limits.chunk_alignment);
+  // Most rows that the next chunk of a prompt may have in this step. A chunk that the target would cut below min_chunk
+  // is left out: it would cost more than it brings. The step's first chunk is never left out.
+  std::uint32_t prefill_room(std::uint32_t computed, std::uint32_t known) const {
+    const std::uint32_t most = std::min(known - computed, left_);
+    if (!target_binds_ || most == 0) return most;
+    const std::uint32_t least = std::min(limits_.min_chunk, most);
+    const std::uint32_t fitting = rows_within_target(computed, most);
+    if (fitting >= least) return fitting;
+    return out_.work.prefill_rows == 0 ? least : 0;
+  }
+
+  // The cost never falls with more rows, so the largest number that keeps the target is found by halving.
+  std::uint32_t rows_within_target(std::uint32_t computed, std::uint32_t most) const {
+    std::uint32_t fits = 0, beyond = most + 1;
+    while (beyond - fits > 1) {
+      const std::uint32_t rows = fits + (beyond - fits) / 2;
+      StepWork work = out_.work;
+      work.add_prefill(computed, rows);
+      (state_.cost.predict(work) <= limits_.itl_target_s ? fits : beyond) = rows;
+    }
+    return fits;
+  }
+
+  void add_prefill(RequestId id, std::uint32_t computed, std::uint32_t known, bool wants_logits, std::uint32_t room) {
+    const std::uint32_t rows = chunk_tokens(computed, known, room, limits_.chunk_alignment);
+    out_.work.add_prefill(computed, rows);
     add(id, computed, rows, known, wants_logits);
-    out_.prefill_tokens += rows;
   }
 
   void add(RequestId id, std::uint32_t computed, std::uint32_t rows, std::uint32_t known, bool wants_logits) {
@@ -76,8 +106,10 @@ class Planner {
   }
 
   const SchedulerState& state_;
+  const Limits& limits_;
   StepPlan& out_;
   std::uint32_t left_;
+  bool target_binds_ = false;
 };
 
 }  // namespace
@@ -92,14 +124,37 @@ Status validate(const Limits& limits) {
   if (limits.chunk_alignment == 0 || limits.chunk_alignment > limits.max_num_batched_tokens)
     return Error{ErrorCode::bad_input, fmt::format("chunk_alignment = {}; valid are 1 to max_num_batched_tokens = {}",
                                                    limits.chunk_alignment, limits.max_num_batched_tokens)};
+  if (!(limits.itl_target_s >= 0 && limits.itl_target_s <= kMostItlTargetS))
+    return Error{ErrorCode::bad_input, fmt::format("itl_target_s = {}; valid are 0 (no target) to {} seconds",
+                                                   limits.itl_target_s, kMostItlTargetS)};
+  if (limits.min_chunk == 0) return Error{ErrorCode::bad_input, "min_chunk = 0; at least 1 is needed"};
   return ok_status();
+}
+
+std::string_view to_string(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::none:
+      return "none";
+    case WaitReason::sequence_limit:
+      return "sequence_limit";
+    case WaitReason::token_budget:
+      return "token_budget";
+    case WaitReason::step_time:
+      return "step_time";
+    case WaitReason::blocks:
+      return "blocks";
+    case WaitReason::never_fits:
+      return "never_fits";
+  }
+  return "?";
 }
 
 void StepPlan::clear() {
   chunks.clear();
   admitted.clear();
   now_us = 0;
-  decode_rows = prefill_tokens = 0;
+  work = {};
+  predicted_s = 0;
   waiting = WaitReason::none;
   head = {};
 }
@@ -117,6 +172,7 @@ void plan(const SchedulerState& state, std::uint64_t now_us, StepPlan& out) {
   planner.decode();
   planner.continue_prompts();
   planner.admit();
+  if (!out.empty()) out.predicted_s = state.cost.predict(out.work);
 }
 
 }  // namespace kvasir::sched

@@ -1,28 +1,38 @@
-// What the next step computes: a pure function of the requests' state, the cache's budget and the time.
+// What the next step computes: a pure function of the requests' state, the cache's budget, the cost model and the time.
 // Thread rule: pure; any thread. Allocates nothing while the plan's capacity suffices.
 //
-// First come, first served:
-//   1. every decoding request gets its row (the limits make room for all of them);
-//   2. what is left of the token budget goes to prompts under way, in arrival order;
-//   3. then queued requests are admitted in arrival order, each only if its whole claim fits. The head of the queue
-//      blocks those behind it: nothing overtakes, so nothing starves.
+//   1. Every decoding request gets its row (the limits make room for all of them).
+//   2. What is left of the step goes to prompts under way, in their order (queue_policy.hpp).
+//   3. Then queued requests are admitted in their order, each only if its whole claim fits. The head of the queue
+//   blocks
+//      those behind it in that order: nothing overtakes, so nothing starves.
+// What is left of the step: of its token budget; and beside decode rows, of the ITL target, as the cost model predicts
+// it. So a long prompt slows running streams to the target and no further. Two exceptions: with no stream to slow the
+// target does not bind, and the first prompt in order always gets min_chunk rows, however full the step is. With
+// 1 and 3, everything admitted advances.
 // Results do not depend on any of these choices (the continuation promise); only latency does.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "cache/claims.hpp"
+#include "sched/step_cost.hpp"
 
 namespace kvasir::sched {
+
+inline constexpr double kMostItlTargetS = 60;  // beyond it nobody would call it a stream
 
 struct Limits {
   std::uint32_t max_num_seqs = 256;             // admitted requests at one time
   std::uint32_t max_num_batched_tokens = 2048;  // token rows of a step; at least max_num_seqs
   std::uint32_t chunk_alignment = 1;            // an unfinished chunk ends at a multiple of this position if it can
+  double itl_target_s = 0;                      // predicted time of a step with decode rows; 0: the token budget alone
+  std::uint32_t min_chunk = 16;                 // rows of a prompt worth a place in such a step
 };
 
 // Errors: bad_input naming the key, its value and what would be valid.
@@ -45,10 +55,11 @@ struct QueuedRequest {
 };
 
 struct SchedulerState {
-  std::span<const RunningRequest> running;  // in arrival order
-  std::span<const QueuedRequest> queued;    // in arrival order; the first max_num_seqs are enough
+  std::span<const RunningRequest> running;  // in their order
+  std::span<const QueuedRequest> queued;    // in their order; the first max_num_seqs + 1 are enough
   cache::AdmissionBudget budget;
   Limits limits;
+  CostCoefficients cost = kCautiousCost;
 };
 
 // Consecutive token rows of one request in one step.
@@ -61,14 +72,22 @@ struct Chunk {
 };
 
 // Why the head of the queue was not admitted.
-enum class WaitReason : std::uint8_t { none, sequence_limit, token_budget, blocks, never_fits };
+enum class WaitReason : std::uint8_t {
+  none,
+  sequence_limit,
+  token_budget,
+  step_time,  // more rows would exceed the ITL target
+  blocks,
+  never_fits
+};
+std::string_view to_string(WaitReason reason);
 
 struct StepPlan {
   std::uint64_t now_us = 0;
   std::vector<Chunk> chunks;        // decode rows first, then prefill chunks
   std::vector<RequestId> admitted;  // to be admitted before the step; each also has a chunk
-  std::uint32_t decode_rows = 0;
-  std::uint32_t prefill_tokens = 0;
+  StepWork work;
+  double predicted_s = 0;
   WaitReason waiting = WaitReason::none;
   cache::FitVerdict head;  // for `blocks` and `never_fits`: both numbers
 

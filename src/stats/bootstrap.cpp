@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/prng.hpp"
+#include "stats/quantile.hpp"
 
 namespace kvasir::stats {
 namespace {
@@ -35,15 +36,6 @@ double resampled_ratio(std::span<const double> numerator, std::span<const double
     }
   }
   return ratio(numerator_sum, denominator_sum);
-}
-
-// The quantile of sorted values, linear between order statistics (type 7 of Hyndman and Fan).
-double quantile(const std::vector<double>& sorted, double probability) {
-  const double place = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  if (sorted[below] == sorted[above]) return sorted[below];  // both may be infinite
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 Status check(std::span<const double> numerator, std::span<const double> denominator, const BootstrapOptions& options) {

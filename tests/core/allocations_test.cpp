@@ -35,6 +35,8 @@ TEST(Allocations, PlanApplyAndCancelUseNoHeap) {
   config.cache.groups = {{16, 40, 0}, {32, 20, 0}};
   config.cache.max_sequence_rows = 300;
   config.limits = {.max_num_seqs = 8, .max_num_batched_tokens = 64, .chunk_alignment = 16};
+  config.limits.itl_target_s = 50e-3;
+  config.policy.policy = sched::Policy::priority;
   config.max_requests = 64;
   Core core = Core::create(config).value();
   cache::PageTable pages(config.limits.max_num_seqs, core.cache().table_capacity(0));
@@ -43,7 +45,7 @@ TEST(Allocations, PlanApplyAndCancelUseNoHeap) {
   const std::vector<TokenId> prompt(90, 1);
   std::uint64_t waited = 0, cancelled = 0;
   for (int round = 0; round < 200; ++round) {
-    while (core.submit({prompt, 30}).ok()) {
+    while (core.submit({prompt, 30, round % 4}).ok()) {
     }
     const test::Allocations during = test::allocations_of([&] {
       const sched::StepPlan& plan = core.plan(0);
@@ -55,7 +57,7 @@ TEST(Allocations, PlanApplyAndCancelUseNoHeap) {
         if (chunk.wants_logits) results.push_back({chunk.request, 3, round % 7 == 0});
       }
       if (round % 5 == 0) cancelled += core.cancel(plan.chunks.back().request) ? 1 : 0;
-      round % 11 == 0 ? core.abandon() : core.apply(results);
+      round % 11 == 0 ? core.abandon() : core.apply(results, 0.02);
     });
     ASSERT_EQ(during.count, 0u) << "round " << round;
     while (!core.finished().empty()) core.forget(core.finished().front());

@@ -84,7 +84,7 @@ TEST(Core, SubmitRefusesWithItsReason) {
   const Result<RequestId> fifth = core.submit({kPrompt, 3});
   EXPECT_EQ(fifth.error().code, ErrorCode::exhausted);
   EXPECT_THAT(fifth.error().message, HasSubstr("max_requests = 4"));
-  EXPECT_EQ(core.stats().refused, 2u);
+  EXPECT_EQ(core.stats().refused.total(), 2u);
   EXPECT_EQ(core.stats().submitted, 4u);
 }
 

@@ -16,10 +16,13 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// Section c, scheduling: B22, B23 and B25, below. B13, B14 and B19 of section b are about accounting; B41 is of e.
 struct Setup {
   std::uint32_t blocks = 4, block_tokens = 16, reserved = 0;
   std::uint64_t context = 4096;
   std::uint32_t max_num_seqs = 8, max_num_batched_tokens = 64, max_requests = 512;
+  sched::QueuePolicy policy = {};
+  QueueLimits queue = {};
 };
 
 Core make(const Setup& s) {
@@ -28,6 +31,8 @@ Core make(const Setup& s) {
   config.cache.max_sequence_rows = s.context;
   config.limits = {s.max_num_seqs, s.max_num_batched_tokens, 1};
   config.max_requests = s.max_requests;
+  config.policy = s.policy;
+  config.queue = s.queue;
   return Core::create(config).value();
 }
 
@@ -131,7 +136,19 @@ TEST(KnownFaults, B22WhatNeverFitsIsRefusedAtOnceAndTheNextIsServed) {
   const RequestId served = submit(core, 10, 3).value();
   run_to_end(core);
   EXPECT_EQ(core.find(served)->generated(), 3u);
-  EXPECT_EQ(core.stats().refused, 2u);
+  EXPECT_EQ(core.stats().refused.total(), 2u);
+}
+
+TEST(KnownFaults, B22NorDoesItTakeAPlaceInTheQueue) {
+  Core core = make({.blocks = 8, .reserved = 1, .context = 256, .queue = {1, 100}});
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(submit(core, 130, 1).error().code, ErrorCode::does_not_fit);
+  EXPECT_EQ(core.stats().refused.of(RefusalReason::never_fits), 50u);
+  EXPECT_EQ(core.stats().queued_tokens, 0u);
+  const RequestId served = submit(core, 10, 3).value();
+  EXPECT_EQ(submit(core, 130, 1).error().code, ErrorCode::does_not_fit) << "hopeless, not busy: whatever waits";
+  EXPECT_EQ(submit(core, 10, 3).error().code, ErrorCode::exhausted);
+  run_to_end(core);
+  EXPECT_EQ(core.find(served)->generated(), 3u);
 }
 
 TEST(KnownFaults, B23TheOnlyRequestIsRefusedNotPreemptedForEver) {
@@ -166,6 +183,38 @@ TEST(KnownFaults, B25TheLargeRequestStartsAsSoonAsItFits) {  // first come: the 
   finish_step(core);
   run_to_end(core);
   for (const RequestId id : small) EXPECT_EQ(core.find(id)->reason, FinishReason::length);
+}
+
+// The other half, with priorities: more urgent small requests may pass, yet only those that come within the large one's
+// bound after it. From then on everybody waits behind it, and it starts.
+TEST(KnownFaults, B25UrgentSmallOnesMayPassTheLargeOneWithinABound) {
+  constexpr std::uint64_t kAgeing = 1000;
+  Core core = make({.blocks = 20, .max_num_batched_tokens = 512, .policy = {sched::Policy::priority, kAgeing}});
+  const auto arrive = [&core](std::size_t prompt, std::uint64_t max_new, std::int32_t priority, std::uint64_t now) {
+    return core.submit({std::vector<TokenId>(prompt, 1), max_new, priority, now}).value();
+  };
+  const RequestId holder = arrive(15 * 16 - 39, 40, 0, 0);
+  step(core);
+  EXPECT_EQ(core.cache().stats(0).pool.free - core.cache().stats(0).claimed, 5u);
+  const RequestId large = arrive(12 * 16 - 3, 4, 2, 1);  // waits for the holder's blocks
+  std::vector<RequestId> small;
+  std::uint64_t now = 1, passed = 0, steps_with_room = 0;
+  while (core.find(large)->state == RequestState::queued) {
+    if (core.find(holder)->state == RequestState::finished) ++steps_with_room;
+    ASSERT_LE(steps_with_room, 1u) << "it starts in the very next step after its blocks came back";
+    now += kAgeing / 5;
+    small.push_back(arrive(4, 4, 0, now));  // small ones without end, two levels more urgent
+    step(core);
+    if (core.find(small.back())->state != RequestState::queued) {
+      ++passed;
+      EXPECT_LE(now, 1 + 2 * kAgeing) << "nobody passes who came later than the bound";
+    }
+  }
+  EXPECT_GT(passed, 0u) << "the small ones do not wait for nothing";
+  EXPECT_GT(now, 1 + 2 * kAgeing) << "or the bound was not at work";
+  run_to_end(core);
+  EXPECT_EQ(core.find(large)->generated(), 4u);
+  for (const RequestId id : small) EXPECT_EQ(core.find(id)->generated(), 4u);
 }
 
 TEST(KnownFaults, B41AnOverLongPromptIsAlwaysRefusedTheSameWay) {

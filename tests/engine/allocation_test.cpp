@@ -42,12 +42,21 @@ TEST(Allocation, NoneInSteps) {
   config.max_batched_tokens = 16;
   auto engine = make_engine(shared_gqa(), config, true);
   std::vector<TokenOutput> out;
-  out.reserve(config.max_sequences);
+  out.reserve(config.max_batched_tokens);
   const auto submit = [&](std::uint64_t seed) {
     GenerateRequest request = request_of(random_prompt(90 + static_cast<std::uint32_t>(seed), seed), 40);
     request.ignore_eos = true;
     request.stop = {"a stop string", "another"};
     if (seed % 2 == 0) request.sampling = {.temperature = 0.8f, .top_k = 50, .top_p = 0.9f, .seed = seed, .logprobs = 5};
+    if (seed % 3 != 0) {
+      request.prompt_logprobs = 3;
+      request.sampling.presence_penalty = 0.5f;
+      request.sampling.repetition_penalty = 1.2f;
+      request.sampling.logit_bias = {{7, 1.5f}};
+      request.sampling.min_tokens = 10;
+      request.sampling.stop_token_ids = {9, 8};
+      request.sampling.bad_words = {{4, 5, 6}, {7}};
+    }
     engine->submit(request).value();
   };
   submit(0);

@@ -1,6 +1,8 @@
 // Text, stop strings and end-of-text tokens through a whole engine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/engine.hpp"
 #include "tests/engine/tiny_engine.hpp"
 #include "text/detokenizer.hpp"
@@ -58,6 +60,30 @@ TEST(Answer, HeldTextIsDeliveredWhenTheBudgetEnds) {
   const Answered again = answer(*engine, request);
   EXPECT_EQ(again.text, whole.text);
   EXPECT_EQ(again.finish, FinishReason::length);
+}
+
+// A stop token ends it whatever ignore_eos says, and its text is kept only with include_stop.
+TEST(Answer, StopTokensEndIt) {
+  auto engine = make_engine(shared_gqa(), pool_of(32), true);
+  const auto tokenizer = tiny_tokenizer();
+  const Answered whole = answer(*engine, wordy(60, 5));
+  for (const std::size_t at : {0u, 7u, 30u}) {
+    const TokenId stop = whole.tokens[at];
+    const std::size_t first = static_cast<std::size_t>(std::ranges::find(whole.tokens, stop) - whole.tokens.begin());
+    GenerateRequest request = wordy(60, 5);
+    request.sampling.stop_token_ids = {287, stop};
+    for (const bool include : {false, true}) {
+      request.include_stop = include;
+      const Answered cut = answer(*engine, request);
+      EXPECT_EQ(cut.tokens, std::vector<TokenId>(whole.tokens.begin(), whole.tokens.begin() + static_cast<std::ptrdiff_t>(first) + 1));
+      EXPECT_EQ(cut.finish, FinishReason::stop);
+      EXPECT_EQ(cut.stop_index, -1);
+      text::Detokenizer detokenizer(*tokenizer);
+      std::string expected;
+      for (std::size_t i = 0; i < first + include; ++i) expected += detokenizer.push(whole.tokens[i]);
+      EXPECT_EQ(cut.text, expected + detokenizer.finish());
+    }
+  }
 }
 
 TEST(Answer, EndOfTextTokensEndItUnlessIgnored) {

@@ -86,8 +86,8 @@ TEST(Engine, BadRequestsAreRefusedAtOnce) {
     EXPECT_THAT(refusal(*engine, request, ErrorCode::bad_input), HasSubstr(message));
   }
   request = request_of({5}, 4);
-  request.prompt_logits = true;
-  EXPECT_THAT(refusal(*engine, request, ErrorCode::bad_input), HasSubstr("logits-rows"));
+  request.sampling.stop_token_ids = {3, 288};
+  EXPECT_THAT(refusal(*engine, request, ErrorCode::bad_input), HasSubstr("stop_token_ids has token 288, valid: 0 to 287"));
   EXPECT_EQ(engine->stats().refused, 10u);
   EXPECT_FALSE(engine->has_work());
 }

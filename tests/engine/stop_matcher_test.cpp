@@ -39,8 +39,10 @@ Outcome stream(const std::vector<std::string>& stops, const std::vector<std::str
 }
 
 // The rule, by search: the stop string complete at the earliest byte, of those the longest.
-Outcome by_search(const std::vector<std::string>& stops, const std::string& text, bool include = false) {
-  for (std::size_t end = 1; end <= text.size(); ++end) {
+// from: bytes before which no stop string may end.
+Outcome by_search(const std::vector<std::string>& stops, const std::string& text, bool include = false,
+                  std::size_t from = 0) {
+  for (std::size_t end = from + 1; end <= text.size(); ++end) {
     std::int32_t best = -1;
     for (std::size_t i = 0; i < stops.size(); ++i) {
       if (!std::string_view(text).substr(0, end).ends_with(stops[i])) continue;
@@ -54,6 +56,32 @@ Outcome by_search(const std::vector<std::string>& stops, const std::string& text
 TEST(StopMatcher, AcrossTokens) {
   EXPECT_EQ(stream({"MNOPQ"}, {"K", "L", "MN", "OP", "QR"}), (Outcome{"KL", 0}));
   EXPECT_EQ(stream({"MNOPQ"}, {"K", "L", "MN", "OP", "QR"}, true), (Outcome{"KLMNOPQ", 0}));
+}
+
+// Before it is armed a stop string is text; one that ends later counts wherever it began.
+TEST(StopMatcher, CountsOnlyWhatIsCompleteWhileArmed) {
+  PhiloxSequence random(5);
+  const auto letters = [&random](std::uint32_t count) {
+    std::string s;
+    for (std::uint32_t i = 0; i < count; ++i) s += static_cast<char>('a' + random.below(2));
+    return s;
+  };
+  int matched = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::vector<std::string> stops = {letters(1 + random.below(5)), letters(2 + random.below(4))};
+    const std::string text = letters(12);
+    const std::size_t armed_from = random.below(12);
+    StopMatcher matcher(stops);
+    Outcome got;
+    for (std::size_t i = 0; i < text.size() && got.stop < 0; ++i) {
+      got.stop = matcher.push(text.substr(i, 1), got.text, i >= armed_from);
+      EXPECT_LT(matcher.held(), std::max(stops[0].size(), stops[1].size()));
+    }
+    if (got.stop < 0) matcher.flush(got.text);
+    ASSERT_EQ(got, by_search(stops, text, false, armed_from)) << text << " armed from " << armed_from;
+    matched += got.stop >= 0;
+  }
+  EXPECT_GT(matched, 500);
 }
 
 TEST(StopMatcher, NearMissIsDeliveredInFull) {

@@ -29,10 +29,11 @@ struct Scene {
   std::vector<QueuedRequest> queued;
   cache::AdmissionBudget budget = budget_of(20);
   Limits limits{.max_num_seqs = 4, .max_num_batched_tokens = 32, .chunk_alignment = 1};
+  CostCoefficients cost;
 
   StepPlan plan() const {
     StepPlan out;
-    sched::plan({running, queued, budget, limits}, 7, out);
+    sched::plan({running, queued, budget, limits, cost}, 7, out);
     return out;
   }
 };
@@ -45,8 +46,8 @@ TEST(Scheduler, DecodeRowsComeFirstThenPromptsThenTheQueue) {
   EXPECT_THAT(plan.chunks,
               ElementsAre(Chunk{id(2), 5, 1, true}, Chunk{id(1), 10, 20, true}, Chunk{id(3), 0, 11, false}));
   EXPECT_THAT(plan.admitted, ElementsAre(id(3)));
-  EXPECT_EQ(plan.decode_rows, 1u);
-  EXPECT_EQ(plan.prefill_tokens, 31u);
+  EXPECT_EQ(plan.work.decode_rows, 1u);
+  EXPECT_EQ(plan.work.prefill_rows, 31u);
   EXPECT_EQ(plan.now_us, 7u);
 }
 
@@ -117,6 +118,83 @@ TEST(Scheduler, LimitsThatCannotWorkAreRefused) {
               HasSubstr("chunk_alignment = 0"));
   EXPECT_THAT(validate({.max_num_seqs = 8, .max_num_batched_tokens = 8, .chunk_alignment = 9}).error().message,
               HasSubstr("chunk_alignment = 9"));
+  EXPECT_THAT(validate({.itl_target_s = -0.1}).error().message, HasSubstr("itl_target_s = -0.1"));
+  EXPECT_THAT(validate({.itl_target_s = 61}).error().message, HasSubstr("valid are 0 (no target) to 60"));
+  EXPECT_THAT(validate({.min_chunk = 0}).error().message, HasSubstr("min_chunk = 0"));
+}
+
+// A machine on which a step takes 10 ms and 1 ms a row: beside two decode rows the target leaves 38 rows.
+Scene timed_scene() {
+  Scene s;
+  s.limits = {.max_num_seqs = 8, .max_num_batched_tokens = 512, .itl_target_s = 50e-3, .min_chunk = 16};
+  s.cost = {.fixed = 10e-3, .decode_row = 1e-3, .prefill_row = 1e-3};
+  s.budget = budget_of(20);
+  s.running = {{id(1), 9, 10, true}, {id(2), 9, 10, true}};
+  return s;
+}
+
+TEST(ItlTarget, BesideStreamsAChunkFillsTheStepToTheTarget) {
+  Scene s = timed_scene();
+  s.running.push_back({id(3), 0, 300, false});
+  const StepPlan plan = s.plan();
+  EXPECT_EQ(plan.chunks.back(), (Chunk{id(3), 0, 38, false}));
+  EXPECT_EQ(plan.work, (StepWork{.decode_rows = 2, .prefill_rows = 38, .decode_keys = 20, .prefill_keys = 741}));
+  EXPECT_DOUBLE_EQ(plan.predicted_s, 50e-3);
+}
+
+TEST(ItlTarget, ChunksShrinkAsThePromptsHistoryGrows) {
+  Scene s = timed_scene();
+  s.cost.prefill_key = 1e-6;
+  s.running.push_back({id(3), 0, 4000, false});
+  const std::uint32_t early = s.plan().chunks.back().token_count;
+  s.running.back().computed = 1000;
+  const StepPlan late = s.plan();
+  EXPECT_LT(late.chunks.back().token_count, early);
+  EXPECT_LE(late.predicted_s, 50e-3);
+}
+
+TEST(ItlTarget, WithNothingDecodingItDoesNotBind) {
+  Scene s = timed_scene();
+  s.running = {{id(3), 0, 300, false}, {id(4), 0, 300, false}};
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(3), 0, 300, true}, Chunk{id(4), 0, 212, false}));
+}
+
+TEST(ItlTarget, ZeroMeansTheTokenBudgetAlone) {
+  Scene s = timed_scene();
+  s.limits.itl_target_s = 0;
+  s.running.push_back({id(3), 0, 900, false});
+  EXPECT_EQ(s.plan().chunks.back(), (Chunk{id(3), 0, 510, false}));
+}
+
+TEST(ItlTarget, TheFirstPromptAlwaysAdvances) {
+  Scene s = timed_scene();
+  s.cost.fixed = 1;  // every step is too slow already
+  s.running.push_back({id(3), 0, 300, false});
+  s.running.push_back({id(4), 0, 300, false});
+  s.queued = {{id(5), 10, 10}};
+  const StepPlan plan = s.plan();
+  EXPECT_THAT(plan.chunks, ElementsAre(Chunk{id(1), 9, 1, true}, Chunk{id(2), 9, 1, true}, Chunk{id(3), 0, 16, false}));
+  EXPECT_EQ(plan.waiting, WaitReason::step_time);
+  s.running.resize(2);
+  EXPECT_THAT(s.plan().admitted, ElementsAre(id(5))) << "nor does the head of the queue wait for ever";
+  s.queued = {{id(5), 40, 40}, {id(6), 1, 1}};
+  EXPECT_THAT(s.plan().chunks.back(), (Chunk{id(5), 0, 16, false}));
+}
+
+TEST(ItlTarget, AChunkTooSmallToPayIsLeftOut) {
+  Scene s = timed_scene();
+  s.running.push_back({id(3), 0, 30, false});
+  s.running.push_back({id(4), 0, 300, false});    // 8 rows would fit
+  s.running.push_back({id(5), 100, 104, false});  // its last 4 rows are worth it
+  EXPECT_THAT(s.plan().chunks, ElementsAre(Chunk{id(1), 9, 1, true}, Chunk{id(2), 9, 1, true},
+                                           Chunk{id(3), 0, 30, true}, Chunk{id(5), 100, 4, true}));
+}
+
+TEST(ItlTarget, ADecodeStepBeyondTheTargetStillHasEveryStream) {
+  Scene s = timed_scene();
+  s.cost.decode_row = 1;
+  EXPECT_EQ(s.plan().work.decode_rows, 2u);
+  EXPECT_GT(s.plan().predicted_s, 2);
 }
 
 // The naive twin hands out the step's tokens one at a time: to decoding requests, then to the first prompt that has
@@ -178,16 +256,51 @@ TEST(Scheduler, EveryPlanKeepsItsLimitsAndIsRepeatable) {
     s.limits.chunk_alignment = std::min(s.limits.max_num_batched_tokens, 1u << (seed % 6));
     const StepPlan plan = s.plan();
     EXPECT_EQ(s.plan().chunks, plan.chunks);
-    EXPECT_LE(plan.decode_rows + plan.prefill_tokens, s.limits.max_num_batched_tokens);
+    EXPECT_LE(plan.work.rows(), s.limits.max_num_batched_tokens);
     EXPECT_LE(s.running.size() + plan.admitted.size(), s.limits.max_num_seqs);
     std::uint32_t rows = 0;
     for (const Chunk& chunk : plan.chunks) {
       rows += chunk.token_count;
       EXPECT_GT(chunk.token_count, 0u);
     }
-    EXPECT_EQ(rows, plan.decode_rows + plan.prefill_tokens);
+    EXPECT_EQ(rows, plan.work.rows());
     EXPECT_TRUE(s.running.empty() || !plan.empty()) << "a running request always advances";
   }
+}
+
+// What the target promises, over random states and machines: kept whenever more than the first chunk's minimum is
+// planned beside decode rows; every step could not have held another min_chunk rows of the prompt it cut.
+TEST(ItlTarget, RandomStepsKeepItAndWasteNothing) {
+  int bound = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Scene s = random_scene(seed);
+    PhiloxSequence random(seed, 1);
+    s.limits.max_num_batched_tokens += 100;
+    s.limits.itl_target_s = 1e-3 * (1 + random.below(100));
+    s.limits.min_chunk = 1 + random.below(20);
+    s.cost = {1e-3 * random.below(30), 1e-3 * random.uniform(), 1e-3 * random.uniform(), 1e-6 * random.below(10),
+              1e-6 * random.below(5)};
+    const StepPlan plan = s.plan();
+    EXPECT_DOUBLE_EQ(plan.predicted_s, plan.empty() ? 0 : s.cost.predict(plan.work));
+    const bool prompts = std::ranges::any_of(s.running, [](const RunningRequest& r) { return !r.decoding; });
+    if (prompts) {
+      EXPECT_GT(plan.work.prefill_rows, 0u) << seed;
+    }
+    if (plan.work.decode_rows == 0 || plan.work.prefill_rows <= s.limits.min_chunk) continue;
+    ++bound;
+    ASSERT_LE(plan.predicted_s, s.limits.itl_target_s) << seed;
+    const Chunk& last = plan.chunks.back();
+    const auto running = std::ranges::find(s.running, last.request, &RunningRequest::id);
+    const auto queued = std::ranges::find(s.queued, last.request, &QueuedRequest::id);
+    const std::uint32_t known = running != s.running.end() ? running->known : queued->prompt_tokens;
+    const std::uint32_t end = last.first_position + last.token_count;
+    if (end < known && plan.work.rows() < s.limits.max_num_batched_tokens) {
+      StepWork more = plan.work;
+      more.add_prefill(end, 1);
+      ASSERT_GT(s.cost.predict(more), s.limits.itl_target_s) << seed;
+    }
+  }
+  EXPECT_GT(bound, 300);
 }
 
 }  // namespace
