@@ -25,6 +25,7 @@ Command add_tokenize(CLI::App& root);
 Command add_run(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_bench(CLI::App& root);
+Command add_doctor(CLI::App& root);
 Command add_serve(CLI::App& root);
 
 // Declares the required MODEL argument.
