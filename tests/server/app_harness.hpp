@@ -82,7 +82,9 @@ struct TestApp {
       std::abort();
     }
     app = std::move(made).value();
-    if (!hold_loading) EXPECT_TRUE(app->wait_loaded().ok());
+    if (!hold_loading) {
+      EXPECT_TRUE(app->wait_loaded().ok());
+    }
   }
   ~TestApp() {
     finish_loading();
