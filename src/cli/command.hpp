@@ -25,6 +25,7 @@ Command add_tokenize(CLI::App& root);
 Command add_run(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_bench(CLI::App& root);
+Command add_bench_serve(CLI::App& bench);   // `bench serve`
 
 // Declares the required MODEL argument.
 void add_model_argument(CLI::App& command, std::string& model);
