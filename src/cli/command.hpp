@@ -27,6 +27,7 @@ Command add_perplexity(CLI::App& root);
 Command add_bench(CLI::App& root);
 Command add_doctor(CLI::App& root);
 Command add_serve(CLI::App& root);
+Command add_bench_serve(CLI::App& bench);   // `bench serve`
 
 // Declares the required MODEL argument.
 void add_model_argument(CLI::App& command, std::string& model);

@@ -34,6 +34,7 @@ class CommandLine {
     root_.set_version_flag("--version", std::string("kvasir ") + KVASIR_VERSION, "Print the version and exit");
     root_.get_formatter()->column_width(36);
     commands_ = {add_inspect(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_), add_serve(root_), add_doctor(root_)};
+    commands_.push_back(add_bench_serve(*root_.get_subcommand("bench")));
   }
 
   int run(std::vector<std::string> arguments, Console& console) {
@@ -41,7 +42,7 @@ class CommandLine {
       console.err << root_.help();
       return kExitUsage;
     }
-    const Command* command = find(arguments[0]);
+    const Command* command = find(arguments);
     if (command == nullptr && !arguments[0].starts_with("-")) {
       return report_error(console, unknown_command(arguments[0]));
     }
@@ -81,22 +82,34 @@ class CommandLine {
     return kParsed;
   }
 
-  const Command* find(const std::string& name) const {
+  // By the first word, or the first two for a command below another: `bench serve`.
+  const Command* find(const std::vector<std::string>& words) const {
+    const Command* found = nullptr;
     for (const Command& command : commands_) {
-      if (command.app->get_name() == name) return &command;
+      const std::string name = full_name(*command.app);
+      if (name == words[0]) found = &command;
+      if (words.size() > 1 && name == words[0] + " " + words[1]) return &command;
     }
-    return nullptr;
+    return found;
+  }
+
+  // "run", "bench serve".
+  static std::string full_name(const CLI::App& app) {
+    const CLI::App* parent = app.get_parent();
+    if (parent == nullptr) return "";
+    const std::string above = full_name(*parent);
+    return above.empty() ? app.get_name() : above + " " + app.get_name();
   }
 
   std::string names() const {
     std::vector<std::string> all;
-    for (const Command& command : commands_) all.push_back(command.app->get_name());
+    for (const Command& command : commands_) all.push_back(full_name(*command.app));
     return fmt::format("{}", fmt::join(all, ", "));
   }
 
   Error unknown_command(const std::string& name) const {
     std::vector<std::string> all;
-    for (const Command& command : commands_) all.push_back(command.app->get_name());
+    for (const Command& command : commands_) all.push_back(full_name(*command.app));
     return usage(fmt::format("unknown command '{}'; did you mean '{}'? (valid: {})", name, nearest(name, all), names()));
   }
 
@@ -107,7 +120,8 @@ class CommandLine {
       std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());   // as CLI11 wants them
       root_.parse(std::move(reversed));
     } catch (const CLI::CallForHelp&) {
-      console.out << app.help("", CLI::AppFormatMode::Normal);
+      const std::string above = app.get_parent() != nullptr ? full_name(*app.get_parent()) : "";
+      console.out << app.help(above, CLI::AppFormatMode::Normal);
       return kExitOk;
     } catch (const CLI::CallForVersion& version) {
       console.out << version.what() << '\n';
@@ -124,7 +138,7 @@ class CommandLine {
   static Error explain(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> extra = app.remaining();
     const auto option = std::find_if(extra.begin(), extra.end(), [](const std::string& word) { return word.starts_with("-"); });
-    const std::string hint = fmt::format(" (see `kvasir {}--help`)", app.get_parent() != nullptr ? app.get_name() + " " : "");
+    const std::string hint = fmt::format(" (see `kvasir {}--help`)", app.get_parent() != nullptr ? full_name(app) + " " : "");
     if (option != extra.end()) {
       const std::string name = option->substr(0, option->find('='));
       return usage(fmt::format("unknown option '{}'; did you mean '{}'?{}", name, nearest(name, option_names(app)), hint));

@@ -99,21 +99,21 @@ TEST(RunCommand, JsonHasTheKeysOfTheContract) {
   }
 }
 
-// Every line within 2 %, and `overhead` bytes for the ends of the weights' allocations: they show where a whole model is
-// a few kilobytes.
+// Every line within 2 %, and `overhead` bytes for the ends of allocations: they show where a whole model is a few
+// kilobytes.
 void expect_lines_agree(const Json& memory, double overhead) {
   std::vector<std::string> names;
   for (const Json& line : memory["lines"]) {
     names.push_back(line["name"]);
     const double computed = line["computed_bytes"].get<double>();
-    EXPECT_NEAR(line["real_bytes"].get<double>(), computed, 0.02 * computed + (names.back() == "weights" ? overhead : 0)) << line["name"];
+    EXPECT_NEAR(line["real_bytes"].get<double>(), computed, 0.02 * computed + (names.back() == "weights" || names.back() == "workspace" ? overhead : 0)) << line["name"];
   }
   EXPECT_THAT(names, testing::ElementsAre("weights", "cache", "workspace", "metadata", "slack"));
 }
 
 TEST(RunCommand, MemoryTableAgreesWithWhatIsAllocated) {
   const Json answer = run_json(kAnswer);
-  expect_lines_agree(answer["memory"], 22 * 2048.0);   // 22 matrices, half a page each
+  expect_lines_agree(answer["memory"], 12 * 4096.0);
   EXPECT_GT(answer["memory"]["runtime_bytes"], 0);
 }
 

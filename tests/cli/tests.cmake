@@ -1,4 +1,4 @@
-target_sources(test_cli PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/cli/program.cpp")
+target_sources(test_cli PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/cli/program.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/client/fake_server.cpp")
 add_dependencies(test_cli kvasir)   # the tests run the program
 # A real client against the program; skipped where it cannot be installed or the default model is missing.
 add_test(NAME cli.client.openai
