@@ -146,7 +146,7 @@ TEST(AppApi, WhatCanNeverFitIsRefusedForGood) {
 
 TEST(AppApi, AFullQueueRefusesWithATimeToWait) {
   AppConfig config;
-  config.loop.max_queued_requests = 2;
+  config.loop.max_queued_requests = 3;   // the request of the held step is charged until the step is settled
   TestApp server(config);
   std::vector<RawClient> clients;
   server.gate->shut();
