@@ -38,7 +38,7 @@ int chat(const RunFlags& flags, const LoadedModel& loaded, engine::Engine& engin
   std::string line;
   while (true) {
     console.err << "\n> " << std::flush;
-    if (!std::getline(console.in, line)) break;
+    if (!interrupt.wait_for_input() || !std::getline(console.in, line)) break;
     if (line == "/quit" || line == "/exit") return kExitOk;
     if (line == "/clear") {
       messages = first_messages(flags);

@@ -66,7 +66,8 @@ Finding look_at_memory() {
   const auto headroom = platform::read_headroom();
   if (!headroom.ok()) return failure("memory", headroom.error());
   std::string value = format_bytes(headroom->system_available) + " available";
-  if (headroom->cgroup_available) value += fmt::format(", {} left in this control group", format_bytes(*headroom->cgroup_available));
+  if (headroom->cgroup_available && *headroom->cgroup_available < headroom->system_available)
+    value += fmt::format(", {} left in this control group", format_bytes(*headroom->cgroup_available));
   return {"memory", Verdict::ok, std::move(value), ""};
 }
 

@@ -1,5 +1,6 @@
 #include "platform/terminal.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -44,5 +45,14 @@ InterruptScope::~InterruptScope() {
 
 int InterruptScope::pending() const { return pending_signal; }
 void InterruptScope::clear() { pending_signal = 0; }
+
+bool InterruptScope::wait_for_input() const {
+  constexpr int kLook_ms = 50;   // a signal between the look and the wait is seen at the next look
+  pollfd input{0, POLLIN, 0};
+  while (pending() == 0) {
+    if (::poll(&input, 1, kLook_ms) > 0) return true;
+  }
+  return false;
+}
 
 }  // namespace kvasir::platform

@@ -17,6 +17,8 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   // The signal that came since the start or the last clear(); 0 = none.
+  // Waits until standard input, a terminal, has a line or has ended. False: a signal came first, whichever thread got it.
+  bool wait_for_input() const;
   int pending() const;
   void clear();
 };
