@@ -30,8 +30,9 @@ class Loader {
   Loader(const GgufFile& file, const artifact::ModelGeometry& geometry, const Architecture& architecture, std::size_t threads)
       : file_(file), g_(geometry), arch_(architecture), pool_(threads) {}
 
-  Status load(Weights& w) {
-    w.memory = platform::AlignedBuffer(weight_footprint(file_, g_).matrices);
+  // matrix_bytes: of all packed matrices together, by the footprint.
+  Status load(Weights& w, std::uint64_t matrix_bytes) {
+    w.memory = platform::AlignedBuffer(matrix_bytes);
     free_ = w.memory.data();
     end_ = free_ + w.memory.bytes();
     KV_TRY(load_ends(w));
@@ -200,10 +201,10 @@ Result<std::shared_ptr<const Model>> Model::load(const artifact::GgufFile& file,
   model->geometry_ = std::move(geometry);
   model->options_ = options;
   Loader loader(file, model->geometry_, *find_architecture(model->geometry_.architecture), options.threads);
-  const auto before = platform::allocated_bytes();
-  KV_TRY(loader.load(*model->weights_));
-  const auto after = platform::allocated_bytes();
   model->footprint_ = weight_footprint(file, model->geometry_);
+  const auto before = platform::allocated_bytes();
+  KV_TRY(loader.load(*model->weights_, model->footprint_.matrices));
+  const auto after = platform::allocated_bytes();
   model->allocated_ = before && after ? *after - *before : model->footprint_.total();
   return std::shared_ptr<const Model>(std::move(model));
 }
