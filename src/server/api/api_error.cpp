@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 
+#include "server/error_object.hpp"
+
 namespace kvasir::server::api {
 namespace {
 
@@ -18,14 +20,9 @@ std::string shortened(std::string_view text, std::size_t bytes) {
   return std::string(text.substr(0, bytes)) + "...";
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 }  // namespace
 
-Json ApiError::json() const {
-  return {
-      {"error", {{"message", message}, {"type", type}, {"param", text_or_null(param)}, {"code", text_or_null(code)}}}};
-}
+Json ApiError::json() const { return error_object(message, type, param, code); }
 
 std::vector<std::pair<std::string, std::string>> ApiError::headers() const {
   std::vector<std::pair<std::string, std::string>> out;

@@ -235,7 +235,7 @@ void Connection::answer(const HttpResponse& response, bool keep_alive) {
   exchange_->send(response.status, response.headers, response.content_type, response.body);
 }
 
-void Connection::refuse(int status, const ApiError& error, HeaderFields headers) {
+void Connection::refuse(int status, const HttpError& error, HeaderFields headers) {
   ServerContext::add(server_.bad_requests);
   pending_.clear();   // nothing after it can be trusted
   answer(error_response(status, error, std::move(headers)), false);

@@ -57,7 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
   void open_exchange(bool keep_alive);
   void answer(const HttpResponse& response, bool keep_alive);
-  void refuse(int status, const ApiError& error, HeaderFields headers = {});
+  void refuse(int status, const HttpError& error, HeaderFields headers = {});
   bool within_buffer_budget();
 
   bool flush();

@@ -1,6 +1,7 @@
 #include "server/http/message.hpp"
 
 #include "report/json.hpp"
+#include "server/error_object.hpp"
 
 namespace kvasir::server {
 namespace {
@@ -11,8 +12,6 @@ const std::string* find_value(const std::vector<std::pair<std::string, std::stri
   }
   return nullptr;
 }
-
-report::Json or_null(const std::optional<std::string>& text) { return text ? report::Json(*text) : report::Json(nullptr); }
 
 }  // namespace
 
@@ -26,15 +25,11 @@ const std::string* find_header(const HeaderFields& fields, std::string_view name
 const std::string* HttpRequest::query_value(std::string_view name) const { return find_value(query, name); }
 const std::string* HttpRequest::path_value(std::string_view name) const { return find_value(path_parameters, name); }
 
-std::string error_body(const ApiError& error) {
-  return report::to_json_line({{"error",
-                                {{"message", error.message},
-                                 {"type", error.type},
-                                 {"param", or_null(error.param)},
-                                 {"code", or_null(error.code)}}}});
+std::string error_body(const HttpError& error) {
+  return report::to_json_line(error_object(error.message, error.type, error.param.value_or(""), error.code.value_or("")));
 }
 
-HttpResponse error_response(int status, const ApiError& error, HeaderFields headers) {
+HttpResponse error_response(int status, const HttpError& error, HeaderFields headers) {
   return {.status = status, .headers = std::move(headers), .content_type = "application/json", .body = error_body(error)};
 }
 

@@ -51,15 +51,15 @@ struct HttpResponse {
   std::string body;
 };
 
-// The one form of an error that clients parse: {"error": {message, type, param, code}}.
-struct ApiError {
+// An error that the HTTP layer itself finds; error_object.hpp has its form.
+struct HttpError {
   std::string message;   // shown to people as it is
   std::string type = "invalid_request_error";
   std::optional<std::string> param;
   std::optional<std::string> code;
 };
 
-std::string error_body(const ApiError& error);
-HttpResponse error_response(int status, const ApiError& error, HeaderFields headers = {});
+std::string error_body(const HttpError& error);
+HttpResponse error_response(int status, const HttpError& error, HeaderFields headers = {});
 
 }  // namespace kvasir::server

@@ -32,7 +32,7 @@ class RequestParser {
 
   struct Failure {
     int status = 400;   // 400, 413, 431, 501
-    ApiError error;
+    HttpError error;
   };
 
   explicit RequestParser(const Limits& limits);
