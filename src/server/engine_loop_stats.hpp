@@ -55,8 +55,6 @@ struct Histogram {
 
 inline constexpr std::array<double, 15> kBatchTokenBounds = {1,   2,   4,    8,    16,   32,   64,   128,
                                                              256, 512, 1024, 2048, 4096, 8192, 16384};
-inline constexpr std::array<double, 12> kStepSecondsBounds = {.001, .0025, .005, .01, .025, .05,
-                                                              .1,   .25,   .5,   1,   2.5,  5};
 
 struct LoopStats {
   LoopState state = LoopState::not_ready;
@@ -77,13 +75,10 @@ struct LoopStats {
 
   // Steps; seconds.
   std::uint64_t turns = 0, steps = 0;
-  double plan_s = 0, forward_s = 0, sample_s = 0, apply_s = 0, step_s = 0;
-  double outside_s = 0;                              // of turns, outside of steps and of waiting for work
+  double forward_s = 0, step_s = 0;
   Histogram<kBatchTokenBounds.size()> batch_tokens;  // rows of a step
-  Histogram<kStepSecondsBounds.size()> step_seconds;
 
   engine::CacheAccounting cache;
-  std::uint64_t peak_active_bytes = 0;
 };
 
 // What a step did, and how many tokens of answers it brought.

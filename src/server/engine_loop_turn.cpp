@@ -54,7 +54,6 @@ bool LoopTurns::turn() {
   mailbox_.take(mail_, !engine_.has_work());
   const std::uint64_t begin_ns = platform::monotonic_ns();
   heartbeat_ns_.store(begin_ns, std::memory_order_relaxed);
-  const double step_s_before = stats_.step_s;
 
   for (Letter& letter : mail_.letters) accept(letter);
   for (const StreamId id : mail_.cancels) cancel(id, EndReason::cancelled);
@@ -67,8 +66,6 @@ bool LoopTurns::turn() {
   ++stats_.turns;
   settle();
   tell();
-  const double turn_s = platform::seconds_between(begin_ns, platform::monotonic_ns());
-  stats_.outside_s += turn_s - (stats_.step_s - step_s_before);  // published with the next turn
   return !mail_.stop;
 }
 
@@ -137,13 +134,9 @@ void LoopTurns::count_step(const engine::StepReport& report) {
   if (!report.ran) return;
   ++stats_.steps;
   stats_.prompt_tokens_computed += report.prefill_tokens;
-  stats_.plan_s += report.plan_s;
   stats_.forward_s += report.forward_s;
-  stats_.sample_s += report.sample_s;
-  stats_.apply_s += report.apply_s;
   stats_.step_s += report.total_s;
   stats_.batch_tokens.observe(static_cast<double>(report.prefill_tokens + report.decode_tokens), kBatchTokenBounds);
-  stats_.step_seconds.observe(report.total_s, kStepSecondsBounds);
 }
 
 void LoopTurns::leave_queue(Stream& stream) {
@@ -192,7 +185,6 @@ void LoopTurns::settle() {
   stats_.running = engine.running;
   for (std::uint32_t& waiting : stats_.waiting_by_reason) waiting = waiting > 0 ? engine.waiting : 0;
   stats_.cache = engine.cache;
-  stats_.peak_active_bytes = engine.peak_active_bytes;
   published_.publish(stats_);
 }
 
