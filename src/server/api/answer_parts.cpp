@@ -46,6 +46,11 @@ Json Usage::json() const {
           {"prompt_tokens_details", {{"cached_tokens", sum(cached_)}, {"cache_write_tokens", 0}}}};
 }
 
+void end_stream(const Usage* usage, const std::string& head, std::vector<std::string>& payloads) {
+  if (usage != nullptr) payloads.push_back(head + "\"choices\":[],\"usage\":" + usage->json().dump() + "}");
+  payloads.emplace_back(kStreamEnd);
+}
+
 Json stop_reason(const ChoiceEvent& event) {
   if (!event.stop_text.empty()) return event.stop_text;
   return event.stop_token >= 0 ? Json(event.stop_token) : Json(nullptr);

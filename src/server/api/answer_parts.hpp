@@ -46,6 +46,10 @@ class Usage {
   std::vector<std::uint32_t> completion_;       // [prompts * n]
 };
 
+// What follows the last choice of a stream: the usage in a chunk without choices, if there is one to tell, then [DONE].
+// head: open_head()'s.
+void end_stream(const Usage* usage, const std::string& head, std::vector<std::string>& payloads);
+
 // null, the stop text, or the stop token: vLLM's stop_reason.
 Json stop_reason(const ChoiceEvent& event);
 // null while it goes on.

@@ -119,9 +119,7 @@ void ChatStream::push(const ChoiceEvent& event, std::vector<std::string>& payloa
   ended_[event.index] = true;
   if (--open_ > 0) return;
   closed_ = true;
-  if (context_->options.include_usage)
-    payloads.push_back(head_ + "\"choices\":[],\"usage\":" + usage_.json().dump() + "}");
-  payloads.emplace_back(kStreamEnd);
+  end_stream(context_->options.include_usage ? &usage_ : nullptr, head_, payloads);
 }
 
 void ChatStream::fail(const ApiError& error, std::vector<std::string>& payloads) {

@@ -64,7 +64,9 @@ std::string_view metric_reason(RefusalReason reason) {
 
 MetricsFeed::MetricsFeed(std::unique_ptr<Metrics> metrics, const engine::EffectiveSettings& settings,
                          std::span<const engine::MemoryLine> memory)
-    : metrics_(std::move(metrics)), settings_(settings) {
+    : metrics_(std::move(metrics)), settings_(settings),
+      first_token_(metrics_->histogram("vllm:time_to_first_token_seconds")),
+      inter_token_(metrics_->histogram("vllm:inter_token_latency_seconds")) {
   for (const engine::MemoryLine& line : memory) {
     for (const std::string_view component : kComponents) {
       if (line.name == component)
@@ -86,8 +88,8 @@ void MetricsFeed::on_step(const engine::StepReport& step, std::uint32_t generate
 }
 
 void MetricsFeed::flush() {
-  if (!first_token_s_.empty()) metrics_->histogram("vllm:time_to_first_token_seconds").observe(first_token_s_);
-  if (!inter_token_s_.empty()) metrics_->histogram("vllm:inter_token_latency_seconds").observe(inter_token_s_);
+  if (!first_token_s_.empty()) first_token_.observe(first_token_s_);
+  if (!inter_token_s_.empty()) inter_token_.observe(inter_token_s_);
   first_token_s_.clear();
   inter_token_s_.clear();
 }

@@ -44,7 +44,8 @@ class MetricsFeed {
  private:
   const std::unique_ptr<Metrics> metrics_;
   const engine::EffectiveSettings settings_;
-  std::vector<double> first_token_s_, inter_token_s_;
+  HistogramHandle first_token_, inter_token_;
+  std::vector<double> first_token_s_, inter_token_s_;   // not observed yet: one lock serves many
 };
 
 // GET /metrics while the model loads.
