@@ -6,10 +6,9 @@
 
 #include <unistd.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <future>
-#include <mutex>
+#include <latch>
 #include <thread>
 
 #include "client/sse.hpp"
@@ -279,14 +278,9 @@ TEST(HttpClient, CancelledExchangesEndOnceAndSoDoesTheClient) {
 // All at once: the server answers nobody before everybody has asked.
 TEST(HttpClient, HundredsOfExchangesRunAtOnce) {
   constexpr std::size_t kExchanges = 300;
-  std::mutex mutex;
-  std::condition_variable all_here;
-  std::size_t here = 0;
+  std::latch all_here(kExchanges);
   FakeServer server([&](const FakeRequest&, FakeReply& reply) {
-    std::unique_lock lock(mutex);
-    if (++here == kExchanges) all_here.notify_all();
-    all_here.wait(lock, [&] { return here >= kExchanges; });
-    lock.unlock();
+    all_here.arrive_and_wait();
     reply.respond(200, "x");
   });
   const auto client = client_for(server.url());

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <latch>
 #include <mutex>
 
 #include "load/endpoint.hpp"
@@ -65,14 +66,9 @@ TEST(LiveTransport, CountsWhatTheServerCounts) {
 // The server answers nobody before all have asked: a generator that waited for answers would wait for ever.
 TEST(LiveTransport, RequestsComeWhetherOrNotTheServerAnswers) {
   constexpr std::size_t kRequests = 40;
-  std::mutex mutex;
-  std::condition_variable all_here;
-  std::size_t here = 0;
+  std::latch all_here(kRequests);
   FakeServer server([&](const FakeRequest&, FakeReply& reply) {
-    std::unique_lock lock(mutex);
-    if (++here == kRequests) all_here.notify_all();
-    all_here.wait(lock, [&] { return here >= kRequests; });
-    lock.unlock();
+    all_here.arrive_and_wait();
     test::stream_answer(reply, false, 2, 1);
   });
   Live live(server.url());

@@ -54,14 +54,20 @@ void read_begin(RawClient& client) {
   EXPECT_NE(client.read_until("data: ").size(), 0u);
 }
 
-TEST(AppLife, ADrainRefusesTheNewAndFinishesTheOld) {
-  TestApp server;
-  Json request = completion("one two three", 60);
+// A stream whose first step is done while the engine is held behind it.
+RawClient held_stream(TestApp& server, std::uint32_t tokens) {
+  Json request = completion("one two three", tokens);
   request["stream"] = true;
   RawClient client = server.client();
   server.gate->shut();
   client.send(http_post("/v1/completions", request));
   server.gate->wait_held();
+  return client;
+}
+
+TEST(AppLife, ADrainRefusesTheNewAndFinishesTheOld) {
+  TestApp server;
+  RawClient client = held_stream(server, 60);
 
   server.app->drain();
   std::thread end([&] { server.app->wait(); });
@@ -84,12 +90,7 @@ TEST(AppLife, AtTheDrainsDeadlineAStreamGetsAnErrorEvent) {
   AppConfig config;
   config.drain_timeout_ms = 0;
   TestApp server(config);
-  Json request = completion("one two three", 1000);
-  request["stream"] = true;
-  RawClient client = server.client();
-  server.gate->shut();
-  client.send(http_post("/v1/completions", request));
-  server.gate->wait_held();
+  RawClient client = held_stream(server, 1000);
   server.app->drain();
   std::thread end([&] { server.app->wait(); });
   server.gate->open();
