@@ -153,6 +153,7 @@ void KvCache::reserve_rows(SequenceId sequence, std::uint32_t n) {
     slot.tables[g].append(n, groups_[g].pool);
   }
   slot.rows += n;
+  live_rows_ += n;
 }
 
 void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
@@ -170,6 +171,7 @@ void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
     KV_CHECK(group.ledger.claim(freed, group.pool.counts()).ok(), "blocks that were just freed can be claimed");
     slot.claimed[g] += freed;
   }
+  live_rows_ -= slot.rows - rows;
   slot.rows = rows;
 }
 
@@ -194,6 +196,7 @@ Result<SequenceId> KvCache::fork(SequenceId sequence, std::uint64_t bound_rows) 
   const SequenceId id = open_slot(bound_rows);
   Slot& child = slots_[slot_of(id)];
   child.rows = parent.rows;
+  live_rows_ += child.rows;
   for (std::uint32_t g = 0; g < groups(); ++g) {
     Group& group = groups_[g];
     const std::uint64_t parent_claim = parent_copies[g] ? 1 : 0;
@@ -216,6 +219,7 @@ void KvCache::release(SequenceId sequence) {
     slot.claimed[g] = 0;
     slot.copy_claimed[g] = false;
   }
+  live_rows_ -= slot.rows;
   slot.rows = 0;
   slot.bound = 0;
   slot.used = false;
@@ -249,7 +253,12 @@ GroupStats KvCache::stats(std::uint32_t group) const {
 
 void KvCache::check_invariants() const {
   std::uint32_t used = 0;
-  for (const Slot& slot : slots_) used += slot.used ? 1 : 0;
+  std::uint64_t rows = 0;
+  for (const Slot& slot : slots_) {
+    used += slot.used ? 1 : 0;
+    rows += slot.rows;
+  }
+  KV_CHECK(rows == live_rows_, "live rows = sum of the sequences' rows");
   KV_CHECK(used == sequences(), "used slots + free slots = all slots");
   for (std::uint32_t g = 0; g < groups(); ++g) {
     const Group& group = groups_[g];

@@ -8,7 +8,8 @@
 //   copies   a shared last block is replaced on the next reserve_rows(); the caller copies the bytes, see copies()
 //
 // Invariants, per group: active + cached + free + quarantined = total; claimed <= free + cached - pinned;
-// claimed = sum of the sequences' own claims; refs of a block = number of tables that list it.
+// claimed = sum of the sequences' own claims; refs of a block = number of tables that list it. And over all:
+// live_rows = sum of the sequences' rows, those that forks share counted for each.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +94,7 @@ class KvCache {
   std::uint32_t table_capacity(std::uint32_t group) const { return groups_[group].table_capacity; }
   std::uint32_t max_sequences() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint64_t max_sequence_rows() const { return max_sequence_rows_; }
+  std::uint64_t live_rows() const { return live_rows_; }
   std::uint32_t sequences() const { return max_sequences() - static_cast<std::uint32_t>(free_slots_.size()); }
   GroupStats stats(std::uint32_t group) const;
   AdmissionBudget budget() const;
@@ -131,6 +133,7 @@ class KvCache {
   std::vector<std::uint32_t> free_slots_;  // a stack
   std::vector<CopyBlock> copies_;
   std::uint64_t max_sequence_rows_ = 0;
+  std::uint64_t live_rows_ = 0;
 };
 
 }  // namespace kvasir::cache

@@ -173,7 +173,6 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
   in_flight_ = false;
   ++steps_;
   std::size_t next = 0;
-  std::uint64_t complete = 0, complete_tokens = 0;
   for (const sched::Chunk& chunk : plan_.chunks) {
     const TokenResult* result = nullptr;
     if (chunk.wants_logits) {
@@ -181,16 +180,10 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
                "one result for each chunk that wants logits, in plan order");
       result = &results[next++];
     }
-    Request& request = at(chunk.request);
-    apply_chunk(request, chunk, result);
-    if (request.reason == FinishReason::stop || request.reason == FinishReason::length) {
-      ++complete;
-      complete_tokens += request.prompt_tokens;
-    }
+    apply_chunk(at(chunk.request), chunk, result);
   }
   KV_CHECK(next == results.size(), "no results beyond the plan's");
   cost_.observe(plan_.work, step_s);
-  drain_.observe(step_s, complete, complete_tokens);
 }
 
 void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result) {

@@ -1,5 +1,5 @@
 // The life of all requests: the one owner of cache metadata, driving cache and sched. Knows ids, tokens and counts; no
-// bytes, no clock, no sampling. Measured step times come as arguments and feed the cost model and the drain rate.
+// bytes, no clock, no sampling. Measured step times come as arguments and feed the cost model.
 // Thread rule: one owner (the step loop). plan(), apply() and cancel() allocate nothing; submit() allocates the
 // request's token history.
 //
@@ -18,7 +18,6 @@
 #include "cache/kv_cache.hpp"
 #include "core/refusal.hpp"
 #include "core/request.hpp"
-#include "sched/drain_rate.hpp"
 #include "sched/queue_policy.hpp"
 #include "sched/scheduler.hpp"
 #include "sched/step_cost.hpp"
@@ -102,7 +101,6 @@ class Core {
   const cache::KvCache& cache() const { return cache_; }
   CoreStats stats() const;
   const sched::StepCost& step_cost() const { return cost_; }
-  const sched::DrainRate& drain_rate() const { return drain_; }
   // Requests in their order: those waiting, those admitted. Valid until the next call.
   std::span<const RequestId> queued() const { return queued_; }
   std::span<const RequestId> running() const { return running_; }
@@ -133,7 +131,6 @@ class Core {
   sched::StepPlan plan_;
   bool in_flight_ = false;
   sched::StepCost cost_;
-  sched::DrainRate drain_;
   std::uint64_t queued_tokens_ = 0;
   std::uint64_t serial_ = 0, steps_ = 0;
   RefusalCounts refused_;

@@ -59,8 +59,8 @@ QueueReason queue_reason(sched::WaitReason reason) {
   switch (reason) {
     case sched::WaitReason::none: return QueueReason::none;
     case sched::WaitReason::sequence_limit: return QueueReason::sequence_limit;
-    case sched::WaitReason::token_budget:
-    case sched::WaitReason::step_time: return QueueReason::token_budget;
+    case sched::WaitReason::token_budget: return QueueReason::token_budget;
+    case sched::WaitReason::step_time: return QueueReason::step_time;
     case sched::WaitReason::blocks:
     case sched::WaitReason::never_fits: return QueueReason::blocks;
   }
@@ -211,6 +211,7 @@ CacheAccounting Engine::accounting() const {
     a.active_blocks += stats.pool.active;
     a.total_blocks += stats.pool.total;
   }
+  a.live_rows = s.core.cache().live_rows();
   a.slack_bytes = s.store.plan().slack_bytes;
   a.total_bytes = s.store.plan().capacity_bytes;
   return a;
@@ -224,10 +225,6 @@ EngineStats Engine::stats() const {
   stats.running = core.running;
   stats.queued_prompt_tokens = core.queued_tokens;
   stats.step_cost = state_->core.step_cost().coefficients();
-  const sched::DrainRate& drain = state_->core.drain_rate();
-  stats.drain_requests_per_s = drain.requests_per_s();
-  stats.drain_prompt_tokens_per_s = drain.prompt_tokens_per_s();
-  stats.retry_after_s = sched::retry_after_s(core.queued_tokens, drain);
   return stats;
 }
 

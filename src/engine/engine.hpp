@@ -40,7 +40,8 @@ namespace kvasir::engine {
 enum class QueueReason : std::uint8_t {
   none,            // nothing waits
   sequence_limit,  // max_sequences run already
-  token_budget,    // the step was full, by rows or by its predicted time
+  token_budget,    // the step's rows were used up
+  step_time,       // more rows would have made the step longer than the target
   blocks,          // its claim does not fit now
 };
 
@@ -63,6 +64,7 @@ struct CacheAccounting {
   std::uint64_t total_bytes = 0;     // kv_cache_bytes as given or chosen
   std::uint64_t claimed_bytes = 0;   // what admitted requests may still take
   std::uint64_t active_blocks = 0, total_blocks = 0;
+  std::uint64_t live_rows = 0;       // token rows that requests hold
   bool operator==(const CacheAccounting&) const = default;
 };
 
@@ -77,8 +79,6 @@ struct EngineStats {
   std::uint64_t queued_prompt_tokens = 0;    // of those waiting
   double predicted_s = 0;                    // seconds that total_s was predicted to be
   sched::CostCoefficients step_cost;         // as fitted so far
-  double drain_requests_per_s = 0, drain_prompt_tokens_per_s = 0;   // finished, lately, while steps ran
-  std::uint32_t retry_after_s = 1;           // to be told to who is refused now for want of room: 1 to 120
   std::uint64_t peak_active_bytes = 0;      // most cache bytes that were active after any step
 };
 

@@ -12,11 +12,13 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "engine/sampling_params.hpp"
+#include "sched/queue_policy.hpp"
 
 namespace kvasir::engine {
 
 inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopBytes = 1024;   // of one stop string
+inline constexpr std::int32_t kMaxPriority = sched::kMaxPriority;   // and -kMaxPriority the least
 
 struct GenerateRequest {
   std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already

@@ -4,8 +4,7 @@
 //   1. Every decoding request gets its row (the limits make room for all of them).
 //   2. What is left of the step goes to prompts under way, in their order (queue_policy.hpp).
 //   3. Then queued requests are admitted in their order, each only if its whole claim fits. The head of the queue
-//   blocks
-//      those behind it in that order: nothing overtakes, so nothing starves.
+//      blocks those behind it in that order: nothing overtakes, so nothing starves.
 // What is left of the step: of its token budget; and beside decode rows, of the ITL target, as the cost model predicts
 // it. So a long prompt slows running streams to the target and no further. Two exceptions: with no stream to slow the
 // target does not bind, and the first prompt in order always gets min_chunk rows, however full the step is. With

@@ -62,6 +62,8 @@ std::string_view to_string(engine::QueueReason reason) {
       return "sequence_limit";
     case engine::QueueReason::token_budget:
       return "token_budget";
+    case engine::QueueReason::step_time:
+      return "step_time";
     case engine::QueueReason::blocks:
       return "blocks";
   }

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string_view>
 
 #include "engine/engine.hpp"
@@ -35,26 +34,8 @@ inline constexpr std::size_t kRefusalReasons = 7;
 std::string_view to_string(RefusalReason reason);
 
 // Why requests wait in the engine's queue; the head's reason holds for all behind it.
-inline constexpr std::size_t kQueueReasons = 4;
+inline constexpr std::size_t kQueueReasons = 5;
 std::string_view to_string(engine::QueueReason reason);
-
-// Counts by upper bound, as Prometheus has them but not summed up: counts[i] is of bounds[i - 1] < value <= bounds[i],
-// the last one of what lies above all bounds.
-template <std::size_t kBounds>
-struct Histogram {
-  std::array<std::uint64_t, kBounds + 1> counts{};
-  double sum = 0;
-
-  void observe(double value, std::span<const double, kBounds> bounds) {
-    std::size_t i = 0;
-    while (i < kBounds && value > bounds[i]) ++i;
-    ++counts[i];
-    sum += value;
-  }
-};
-
-inline constexpr std::array<double, 15> kBatchTokenBounds = {1,   2,   4,    8,    16,   32,   64,   128,
-                                                             256, 512, 1024, 2048, 4096, 8192, 16384};
 
 struct LoopStats {
   LoopState state = LoopState::not_ready;
@@ -76,7 +57,6 @@ struct LoopStats {
   // Steps; seconds.
   std::uint64_t turns = 0, steps = 0;
   double forward_s = 0, step_s = 0;
-  Histogram<kBatchTokenBounds.size()> batch_tokens;  // rows of a step
 
   engine::CacheAccounting cache;
 };

@@ -136,7 +136,6 @@ void LoopTurns::count_step(const engine::StepReport& report) {
   stats_.prompt_tokens_computed += report.prefill_tokens;
   stats_.forward_s += report.forward_s;
   stats_.step_s += report.total_s;
-  stats_.batch_tokens.observe(static_cast<double>(report.prefill_tokens + report.decode_tokens), kBatchTokenBounds);
 }
 
 void LoopTurns::leave_queue(Stream& stream) {

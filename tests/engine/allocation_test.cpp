@@ -20,6 +20,10 @@ void* counted(std::size_t bytes, std::size_t alignment = 0) {
 }
 }  // namespace
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wunknown-warning-option"
+#endif
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"   // new is malloc and delete is free: they match, here below
 void* operator new(std::size_t bytes) { return counted(bytes); }
 void* operator new[](std::size_t bytes) { return counted(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t a) { return counted(bytes, static_cast<std::size_t>(a)); }

@@ -49,7 +49,6 @@ TEST(Scheduling, RefusalsHaveAReasonAndAreCounted) {
   EXPECT_EQ(stats.refusals.total(), 6u);
   EXPECT_EQ(stats.refusals.of(RefusalReason::bad_request), 2u);
   EXPECT_EQ(stats.refusals.of(RefusalReason::queue_tokens), 1u);
-  EXPECT_EQ(stats.retry_after_s, 1u);
   engine->check_invariants();
   std::vector<TokenOutput> out;
   engine->step(out);   // both are admitted
@@ -76,8 +75,6 @@ TEST(Scheduling, StepsAreMeasuredPredictedAndLearnedFrom) {
   EXPECT_NE(stats.step_cost, assumed);
   EXPECT_DOUBLE_EQ(stats.predicted_s, predicted);
   EXPECT_GT(stats.total_s, 0);
-  EXPECT_GT(stats.drain_requests_per_s, 0);
-  EXPECT_GT(stats.drain_prompt_tokens_per_s, stats.drain_requests_per_s);
 }
 
 // The target decides how prompts are cut, and nothing else: the same bits.

@@ -219,6 +219,7 @@ TEST(Malformed, WhatComesBack) {
       {C, R"("return_token_ids":"all")", "return_token_ids", kType},
       {C, R"("priority":1)", "priority", "unsupported_value"},
       {T, R"("priority":-1)", "priority", "unsupported_value"},
+      {C, R"("priority":1001)", "priority", kValue},
       {C, R"("priority":2147483648)", "priority", kValue},
       {C, R"("priority":"high")", "priority", kType},
       {C, R"("request_id":"a b")", "request_id", kValue},

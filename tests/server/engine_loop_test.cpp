@@ -178,9 +178,6 @@ TEST(EngineLoop, StatisticsAreThereBeforeTheEvent) {
   EXPECT_EQ(stats.scored_prompt_tokens, 19u);
   EXPECT_EQ(stats.steps, 5u);
   EXPECT_EQ(stats.cache.active_blocks, 0u);
-  EXPECT_EQ(stats.batch_tokens.counts[0], 4u);  // one row each
-  EXPECT_EQ(stats.batch_tokens.counts[5], 1u);  // 20 rows: 16 to 32
-  EXPECT_EQ(stats.batch_tokens.sum, 24);
   EXPECT_GT(stats.step_s, 0);
   EXPECT_GE(stats.step_s, stats.forward_s);
 }

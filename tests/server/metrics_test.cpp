@@ -206,10 +206,11 @@ TEST(Metrics, EveryScrapeAddsUpWhileRequestsAreAdmitted) {
 
 TEST(Metrics, AStepIsCountedOnce) {
   const auto metrics = make();
-  const std::array<double, 1> first = {0.03};
   const std::array<double, 3> gaps = {0.01, 0.0101, 100};
+  metrics->histogram("vllm:time_to_first_token_seconds").observe(0.03);
+  metrics->histogram("vllm:inter_token_latency_seconds").observe(gaps);
   metrics->on_step({.prefill_tokens = 60, .decode_tokens = 4, .generated_tokens = 5, .preemptions = 1, .seconds = 0.02,
-                    .predicted_seconds = 0.025, .first_token_seconds = first, .inter_token_seconds = gaps});
+                    .predicted_seconds = 0.025});
   metrics->on_step({.decode_tokens = 4, .generated_tokens = 4, .seconds = 0.01});
   const Exposition exposition = scrape(*metrics);
   EXPECT_EQ(exposition.value("kvasir_steps_total"), 2);

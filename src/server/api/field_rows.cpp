@@ -20,7 +20,7 @@ constexpr Range upto(double max) { return {0, max}; }
 constexpr Range within(double min, double max) { return {min, max}; }
 constexpr Range above(double min, double max) { return {min, max, true}; }
 constexpr double kMaxInt32 = 2147483647.0;
-constexpr Range kInt32 = {-kMaxInt32 - 1, kMaxInt32};
+constexpr Range kPriority = within(-engine::kMaxPriority, engine::kMaxPriority);
 constexpr Range kInt64 = {-9223372036854775808.0, 18446744073709551615.0};
 constexpr double kStops = static_cast<double>(engine::kMaxStopStrings);
 constexpr double kTop = static_cast<double>(engine::kMaxTopLogprobs);
@@ -181,7 +181,7 @@ constexpr FieldSpec kFields[] = {
      "text prompts: the text of a control token is that token, as in a prompt rendered by the client"},
 
     // Who asks, and how it is served.
-    {"priority", kBoth, integer, supported, kInt32, "", "0",
+    {"priority", kBoth, integer, supported, kPriority, "", "0",
      "lower is served earlier; other than 0 only with --scheduling-policy priority"},
     {"request_id", kBoth, text, supported, within(1, 128), "", "made by the server",
      "letters, digits, '_', '-', '.', ':'; part of the answer's id"},

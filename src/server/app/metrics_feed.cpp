@@ -19,6 +19,7 @@ LoadSample load_sample(const LoopStats& loop) {
   load.waiting.batch_slots = waits(engine::QueueReason::sequence_limit);
   // Those without a reason wait for the next step.
   load.waiting.token_budget = waits(engine::QueueReason::token_budget) + waits(engine::QueueReason::none);
+  load.waiting.step_time = waits(engine::QueueReason::step_time);
   load.queued_prompt_tokens = loop.queued_tokens;
   return load;
 }
@@ -33,6 +34,7 @@ CacheSample cache_sample(const engine::CacheAccounting& cache, std::uint32_t blo
   sample.cached_blocks = blocks(cache.cached_bytes);
   sample.free_blocks = blocks(cache.free_bytes);
   sample.quarantined_blocks = blocks(cache.quarantined_bytes);
+  sample.logical_tokens = cache.live_rows;
   sample.held_bytes = cache.active_bytes + cache.cached_bytes;
   sample.capacity_bytes = cache.total_bytes;
   sample.slack_bytes = cache.slack_bytes;

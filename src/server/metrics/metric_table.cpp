@@ -165,7 +165,7 @@ void add_engine_rows(std::vector<MetricInfo>& table) {
       histogram("kvasir_step_seconds", "Time a step.", Buckets::step),
       histogram("kvasir_step_predicted_seconds", "Time a step as the scheduler predicted it.", Buckets::step),
       split(kGauge, "kvasir_queue_requests", "Waiting requests by what they wait for.", "reason",
-            {"memory", "batch_slots", "token_budget", "priority", "prefix_in_progress", "paused"}),
+            {"memory", "batch_slots", "token_budget", "step_time", "priority", "prefix_in_progress", "paused"}),
       gauge("kvasir_queue_prompt_tokens", "Prompt tokens of waiting requests."),
       gauge("kvasir_admission_reserved_tokens", "Tokens reserved at admission, before the request is queued."),
       split(kCounter, "kvasir_refusals_total", "Requests refused, by reason.", "reason",

@@ -59,13 +59,11 @@ struct Metrics::State {
           decode(s.counter("kvasir_step_tokens_total", {"decode"})), last_prefill(s.gauge("kvasir_batch_tokens", {"prefill"})),
           last_decode(s.gauge("kvasir_batch_tokens", {"decode"})), generated(s.counter("vllm:generation_tokens_total")),
           preemptions(s.counter("vllm:num_preemptions_total")), tokens(s.histogram("vllm:iteration_tokens_total")),
-          seconds(s.histogram("kvasir_step_seconds")), predicted(s.histogram("kvasir_step_predicted_seconds")),
-          first_token(s.histogram("vllm:time_to_first_token_seconds")),
-          inter_token(s.histogram("vllm:inter_token_latency_seconds")) {}
+          seconds(s.histogram("kvasir_step_seconds")), predicted(s.histogram("kvasir_step_predicted_seconds")) {}
     CounterHandle steps, prefill, decode;
     GaugeHandle last_prefill, last_decode;
     CounterHandle generated, preemptions;
-    HistogramHandle tokens, seconds, predicted, first_token, inter_token;
+    HistogramHandle tokens, seconds, predicted;
   } step{*this};
 
   struct Prompt {
@@ -140,8 +138,6 @@ void Metrics::on_step(const StepSample& sample) {
   step.tokens.observe(static_cast<double>(sample.prefill_tokens) + sample.decode_tokens);
   step.seconds.observe(sample.seconds);
   if (sample.predicted_seconds > 0) step.predicted.observe(sample.predicted_seconds);
-  step.first_token.observe(sample.first_token_seconds);
-  step.inter_token.observe(sample.inter_token_seconds);
 }
 
 void Metrics::on_admitted(const AdmittedSample& sample) {
@@ -193,7 +189,7 @@ void Metrics::on_access(const AccessRecord& record) {
 void Metrics::set_load(const LoadSample& load) {
   const LoadSample::Waiting& waiting = load.waiting;
   // vLLM's two words: no room, or held back though there is room.
-  const double capacity = static_cast<double>(waiting.memory) + waiting.batch_slots + waiting.token_budget;
+  const double capacity = static_cast<double>(waiting.memory) + waiting.batch_slots + waiting.token_budget + waiting.step_time;
   const double deferred = static_cast<double>(waiting.priority) + waiting.prefix_in_progress + waiting.paused;
   gauge("vllm:num_requests_running").set(load.running);
   gauge("vllm:num_requests_waiting").set(capacity + deferred);
@@ -202,6 +198,7 @@ void Metrics::set_load(const LoadSample& load) {
   gauge("kvasir_queue_requests", {"memory"}).set(waiting.memory);
   gauge("kvasir_queue_requests", {"batch_slots"}).set(waiting.batch_slots);
   gauge("kvasir_queue_requests", {"token_budget"}).set(waiting.token_budget);
+  gauge("kvasir_queue_requests", {"step_time"}).set(waiting.step_time);
   gauge("kvasir_queue_requests", {"priority"}).set(waiting.priority);
   gauge("kvasir_queue_requests", {"prefix_in_progress"}).set(waiting.prefix_in_progress);
   gauge("kvasir_queue_requests", {"paused"}).set(waiting.paused);

@@ -70,15 +70,13 @@ struct StepSample {
   std::uint32_t generated_tokens = 0;
   std::uint32_t preemptions = 0;
   double seconds = 0, predicted_seconds = 0;             // predicted: 0 where there is no prediction
-  std::span<const double> first_token_seconds = {};           // of requests that got their first token
-  std::span<const double> inter_token_seconds = {};           // of every other token
 };
 
 // What is true between two steps.
 struct LoadSample {
   std::uint32_t running = 0;
   struct Waiting {
-    std::uint32_t memory = 0, batch_slots = 0, token_budget = 0, priority = 0, prefix_in_progress = 0, paused = 0;
+    std::uint32_t memory = 0, batch_slots = 0, token_budget = 0, step_time = 0, priority = 0, prefix_in_progress = 0, paused = 0;
   } waiting;   // requests by what they wait for
   std::uint64_t queued_prompt_tokens = 0;
   std::uint64_t reserved_tokens = 0;
