@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "platform/thread_name.hpp"
 
 namespace kvasir::platform {
 namespace {
@@ -49,6 +50,7 @@ struct ThreadPool::State {
   }
 
   void work(std::size_t thread) {
+    name_this_thread("kv-pool");
     for (std::size_t seen = 0;;) {
       wait_for_work(seen);
       ++seen;

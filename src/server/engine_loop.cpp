@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "platform/clock.hpp"
+#include "platform/thread_name.hpp"
 #include "server/engine_loop_turn.hpp"
 
 namespace kvasir::server {
@@ -29,6 +30,7 @@ Status EngineLoop::start(std::unique_ptr<engine::Engine> engine) {
   }
   engine_ = std::move(engine);
   thread_ = std::thread([this] {
+    platform::name_this_thread("kv-step");
     LoopTurns turns(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants,
                     config_.on_step);
     turns.run();

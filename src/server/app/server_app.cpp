@@ -12,6 +12,7 @@
 
 #include "base/check.hpp"
 #include "platform/clock.hpp"
+#include "platform/thread_name.hpp"
 #include "server/app/app_context.hpp"
 #include "server/app/routes.hpp"
 #include "server/http/http_server.hpp"
@@ -91,6 +92,7 @@ Status ServerApp::State::load() {
 }
 
 void ServerApp::State::run_loader() {
+  platform::name_this_thread("kv-load");
   Status result = load();
   app.load_failed = !result.ok();
   {

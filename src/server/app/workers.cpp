@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "platform/thread_name.hpp"
+
 namespace kvasir::server {
 
 Workers::Workers(const WorkerLimits& limits, std::function<void(const std::string& what)> on_failure)
@@ -50,6 +52,7 @@ void Workers::stop() {
 }
 
 void Workers::run() {
+  platform::name_this_thread("kv-api");
   for (;;) {
     Waiting next;
     {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "platform/clock.hpp"
+#include "platform/thread_name.hpp"
 #include "server/http/connection.hpp"
 
 namespace kvasir::server {
@@ -44,6 +45,7 @@ void Loop::join() {
 }
 
 void Loop::run() {
+  platform::name_this_thread("kv-http");
   while (true) {
     try {
       context_.run();
