@@ -12,6 +12,7 @@
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/model_argument.hpp"
+#include "cli/reference_page.hpp"
 #include "cli/settings.hpp"
 #include "cli/suggestion.hpp"
 
@@ -60,6 +61,12 @@ class CommandLine {
     if (const int code = parse(arguments, command, console, Pass::last); code != kParsed) return code;
     if (const int code = open_model_argument(arguments, *command, console); code != kParsed) return code;
     return command->run(console);
+  }
+
+  std::string page() const {
+    std::vector<DescribedCommand> described;
+    for (const Command& command : commands_) described.push_back({full_name(*command.app), command.app});
+    return reference_page(described);
   }
 
  private:
@@ -177,6 +184,11 @@ int run_command_line(const std::vector<std::string>& arguments, const Environmen
   } catch (const std::exception& error) {   // a foreign library's, or a bug: never an abort without a word
     return report_error(console, Error{ErrorCode::internal, fmt::format("unexpected failure: {}", error.what())});
   }
+}
+
+std::string options_page() {
+  const Environment nothing = [](const std::string&) { return std::nullopt; };
+  return CommandLine(nothing).page();
 }
 
 }  // namespace kvasir::cli

@@ -21,11 +21,6 @@ Error usage(std::string message) { return Error{ErrorCode::usage, std::move(mess
 
 std::string long_name(const CLI::Option& option) { return option.get_lnames().empty() ? "" : option.get_lnames().front(); }
 
-bool is_setting(const std::string& name) {
-  static constexpr std::array kNotSettings = {"help", "config", "print-config", "json", "version"};
-  return !name.empty() && std::find(kNotSettings.begin(), kNotSettings.end(), name) == kNotSettings.end();
-}
-
 // "Tokens of one step (default 512)" -> "512"
 std::string default_in(const std::string& description) {
   const std::size_t at = description.rfind("default");
@@ -118,6 +113,11 @@ std::string yaml_value(const Setting& setting) {
 }
 
 }  // namespace
+
+bool is_setting(const std::string& name) {
+  static constexpr std::array kNotSettings = {"help", "config", "print-config", "json", "version"};
+  return !name.empty() && std::find(kNotSettings.begin(), kNotSettings.end(), name) == kNotSettings.end();
+}
 
 std::string environment_name(const std::string& option) {
   std::string name = "KVASIR_";

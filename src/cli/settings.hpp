@@ -32,12 +32,15 @@ struct Setting {
 
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
+// Whether an option of this long name can be given in the environment and in a file.
+bool is_setting(const std::string& name);
+
 // "max-num-seqs" -> "KVASIR_MAX_NUM_SEQS"
 std::string environment_name(const std::string& option);
 
 // What each option of `command` comes to. REQUIRES: the command line has been parsed into `command`, so that each option
-// tells whether it was given. Empty for a command without --config. Errors: usage for a file that cannot be read as a YAML map, for a key that is no option (the
-// nearest one is named), and for a flag's value that is neither true nor false.
+// tells whether it was given. Empty for a command without --config. Errors: usage for a file that cannot be read as a
+// YAML map, for a key that is no option (the nearest one is named), and for a flag's value that is neither true nor false.
 Result<std::vector<Setting>> resolve_settings(const CLI::App& command, const Environment& environment);
 
 // The settings that are not on the command line, as words for it.
