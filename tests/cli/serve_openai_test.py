@@ -1,6 +1,6 @@
 """The openai Python package against `kvasir serve`: plain, asynchronous, streamed, and its error classes.
 
-  serve_sdk_test.py KVASIR MODEL    run by the Python that has the package (scripts/setup-sdk)
+  serve_openai_test.py KVASIR MODEL    run by the Python that has the package (scripts/setup-sdk python)
 
 Exit 77 (skipped) where the package or the model is missing.
 """
@@ -16,7 +16,7 @@ import unittest
 try:
     import openai
 except ImportError:
-    print("skipped: no openai package (scripts/setup-sdk)")
+    print("skipped: no openai package (scripts/setup-sdk python)")
     sys.exit(77)
 
 KVASIR, MODEL = sys.argv[1], sys.argv[2]
