@@ -254,7 +254,7 @@ CoreStats Core::stats() const {
 }
 
 void Core::check_invariants() const {
-  const auto listed = [this](const std::vector<RequestId>& list, const Request& r) {
+  const auto listed = [](const std::vector<RequestId>& list, const Request& r) {
     return std::ranges::count(list, r.id) == 1;
   };
   const auto place = [this](RequestId id) { return find(id)->place; };

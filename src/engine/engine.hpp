@@ -6,8 +6,8 @@
 // independent.
 // Invariants: accounting() holds before and after every call (active + cached + free + quarantined + slack = total). A
 // request that was admitted never fails for memory. After warm-up step() allocates nothing on the heap, provided `out`
-// has room for max_sequences entries (max_batched_tokens with prompt_logprobs). A request's tokens depend on its prompt, its sampling parameters and the numeric
-// id alone, not on what runs beside it.
+// has room for max_sequences entries (max_batched_tokens with prompt_logprobs). A request's tokens depend on its prompt,
+// its sampling parameters and the numeric id alone, not on what runs beside it.
 // Errors: see each call. Nothing throws.
 #pragma once
 

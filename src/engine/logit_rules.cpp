@@ -20,7 +20,7 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const TokenId> pr
       biases_(params.logit_bias),
       penalties_(params, prompt, most_outputs) {
   std::ranges::sort(allowed_);
-  allowed_.erase(std::ranges::unique(allowed_).begin(), allowed_.end());
+  allowed_.erase(std::unique(allowed_.begin(), allowed_.end()), allowed_.end());
   for (const std::vector<TokenId>& word : bad_words_) longest_start_ = std::max(longest_start_, word.size() - 1);
   recent_.reserve(longest_start_ + 1);
   if (min_tokens_ == 0) return;

@@ -23,7 +23,7 @@ Penalties::Penalties(const SamplingParams& params, std::span<const TokenId> prom
   if (repetition_ != 1) {
     seen.assign(prompt.begin(), prompt.end());
     std::ranges::sort(seen);
-    seen.erase(std::ranges::unique(seen).begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   }
   const std::size_t most = seen.size() + most_outputs;
   past_.reserve(most);

@@ -156,6 +156,8 @@ struct BadFlags {
   std::vector<std::string> says;
 };
 
+void PrintTo(const BadFlags& flags, std::ostream* out) { *out << flags.name; }
+
 class BenchServeBadFlags : public testing::TestWithParam<BadFlags> {};
 
 TEST_P(BenchServeBadFlags, AreExplainedBeforeAnythingIsSent) {

@@ -5,6 +5,7 @@
 
 #include "base/fixed_math.hpp"
 #include "kernels/exact/exact.hpp"
+#include "kernels/exact/fma_clones.hpp"
 #include "kernels/exact/lanes.hpp"
 #include "kernels/exact/unpack.hpp"
 
@@ -53,6 +54,7 @@ void load_span(const AttentionTile& tile, std::uint32_t span, std::size_t keys, 
 }
 
 // One line over the `keys` keys it sees (at least one). q is scaled already; out is [head_dim].
+KVASIR_FMA_CLONES
 void attend(const float* q, const float* k, const float* v, std::size_t keys, std::size_t head_dim, float& max_to,
             float& sum_to, float* out) {
   std::array<float, kSpanTokens> scores{};

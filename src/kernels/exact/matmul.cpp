@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/exact/exact.hpp"
+#include "kernels/exact/fma_clones.hpp"
 #include "kernels/exact/unpack.hpp"
 
 namespace kvasir::kernels::exact {
@@ -34,6 +35,13 @@ struct OutputChain {
     if (has_offset(form)) sum = std::fma(s.offset, ds, sum);
   }
 };
+
+KVASIR_FMA_CLONES
+float dot(const float* x, const float* weights, std::size_t k) {
+  float sum = 0;
+  for (std::size_t i = 0; i < k; ++i) sum = std::fma(x[i], weights[i], sum);
+  return sum;
+}
 
 }  // namespace
 
@@ -68,9 +76,7 @@ void matmul_f32(const PackedMatrix& w, const float* x, std::size_t x_stride, std
   for (std::size_t output = tile_begin * kTileOutputs; output < std::min(w.n, tile_end * kTileOutputs); ++output) {
     unpack_output(w.form, w.tile(output / kTileOutputs), output % kTileOutputs, w.k, scratch, 1);
     for (std::size_t row = 0; row < rows; ++row) {
-      float sum = 0;
-      for (std::size_t i = 0; i < w.k; ++i) sum = std::fma(x[row * x_stride + i], scratch[i], sum);
-      put(out, row, output, sum);
+      put(out, row, output, dot(x + row * x_stride, scratch, w.k));
     }
   }
 }
