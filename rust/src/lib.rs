@@ -7,8 +7,11 @@
 //!
 //! The C++ face, with owners for the handles, is in src/ffi.
 
+#![feature(alloc_error_hook)]
+
 mod abi;
 mod bpe;
+mod budget;
 mod classes;
 mod pretokenize;
 mod python;

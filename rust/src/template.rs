@@ -1,6 +1,7 @@
 //! Chat templates: Jinja as Python's `transformers` sets it up, with limits on everything a template can consume.
 
 use crate::abi::{array, guard, panic_text, KvBuffer, KvSlice};
+use crate::budget::{bound_this_thread, OutOfMemory};
 use crate::python;
 use minijinja::value::{Enumerator, Object, Value};
 use minijinja::{context, Environment, Error, ErrorKind};
@@ -15,6 +16,8 @@ const FUEL_PER_MESSAGE: u64 = 2_000;
 const MAX_FUEL: u64 = 2_000_000;
 /// Rendering has a thread of its own, as dropping deeply nested values recurses. Reserved, not committed.
 const STACK_BYTES: usize = 512 << 20;
+/// What a template may hold at one time, its result included.
+const MEMORY_BYTES: usize = 256 << 20;
 const NAME: &str = "chat_template";
 
 pub struct KvTemplate {
@@ -214,9 +217,16 @@ pub unsafe extern "C" fn kv_template_render(
 
 fn on_big_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let bounded = || {
+            bound_this_thread(MEMORY_BYTES);
+            work()
+        };
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, bounded);
         match thread.map_err(|e| format!("no thread to render in: {e}"))?.join() {
             Ok(result) => result,
+            Err(panic) if panic.is::<OutOfMemory>() => {
+                Err(format!("it wants more memory than a chat template may ({} MiB)", MEMORY_BYTES >> 20))
+            }
             Err(panic) => Err(format!("panic: {}", panic_text(panic.as_ref()))),
         }
     })

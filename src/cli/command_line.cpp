@@ -39,6 +39,7 @@ class CommandLine {
   }
 
   int run(std::vector<std::string> arguments, Console& console) {
+    split_empty_values(arguments);
     if (arguments.empty()) {
       console.err << root_.help();
       return kExitUsage;
@@ -71,6 +72,16 @@ class CommandLine {
 
  private:
   static constexpr int kParsed = -1;
+
+  // "--prompt=" gives an empty value; the parser would take the next word for it.
+  static void split_empty_values(std::vector<std::string>& arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      std::string& word = arguments[i];
+      if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+      word.pop_back();
+      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, "");
+    }
+  }
   // The first pass tells which options are on the command line; what is missing may yet come from elsewhere.
   enum class Pass { first, last };
 

@@ -14,9 +14,12 @@
 #include "artifact/geometry.hpp"
 #include "base/units.hpp"
 #include "cli/command.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/loading.hpp"
+#include "cli/option_values.hpp"
 #include "model/footprint.hpp"
+#include "platform/clock.hpp"
 #include "platform/descriptors.hpp"
 #include "platform/isa.hpp"
 #include "platform/memory.hpp"
@@ -82,6 +85,18 @@ Finding look_at_descriptors() {
   return finding;
 }
 
+// Nothing tells better whether a file loads.
+Finding try_to_load(const artifact::GgufFile& file) {
+  EngineFlags flags;
+  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  const auto options = flags.model_options();
+  if (!options.ok()) return failure("loading", options.error());
+  const std::uint64_t begin_ns = platform::monotonic_ns();
+  const auto model = model::Model::load(file, *options);
+  if (!model.ok()) return failure("loading", model.error());
+  return {"loading", Verdict::ok, fmt::format("took {:.1f} s", static_cast<double>(platform::monotonic_ns() - begin_ns) / 1e9), ""};
+}
+
 // The file's weights beside the memory there is; then what else a server would trip over.
 std::vector<Finding> look_at_model(const std::string& path) {
   const auto file = open_model_file(path);
@@ -98,6 +113,7 @@ std::vector<Finding> look_at_model(const std::string& path) {
   const bool fits = headroom.ok() && weights < headroom->bytes();
   findings.push_back({"weights", fits ? Verdict::ok : Verdict::failure, format_bytes(weights) + " once packed",
                       fits ? "" : "more than the memory that is available"});
+  if (fits && runs) findings.push_back(try_to_load(*file));
   const auto tokenizer = text::Tokenizer::from_gguf(*file);
   if (tokenizer.ok()) findings.push_back({"tokenizer", Verdict::ok, "reads", ""});
   else findings.push_back(failure("tokenizer", tokenizer.error()));
@@ -134,7 +150,7 @@ Command add_doctor(CLI::App& root) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* app = root.add_subcommand("doctor", "Look at this machine, and at a model file, for what would stand in the way of serving");
-  app->add_option("MODEL", flags->model, "A GGUF file to look at too")->type_name("");
+  app->add_option("MODEL", flags->model, "A GGUF file to look at too")->check(not_empty())->type_name("");
   app->add_flag("--json", flags->json, "One JSON object");
   return {app, nullptr, [flags](Console& console) { return doctor(flags->model, flags->json, console); }};
 }

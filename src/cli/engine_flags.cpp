@@ -12,7 +12,10 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::uint32_t kMaxThreads = 1024;
+// More threads than processors wait for each other at every barrier of a step: a few times as many is an experiment, a
+// hundred times looks like a hang.
+constexpr std::uint32_t kMostThreads = 1024;
+std::uint32_t max_threads() { return std::min(kMostThreads, std::max(16u, 4 * std::thread::hardware_concurrency())); }
 constexpr std::uint32_t kMaxTokens = 1u << 24;   // of a step or a sequence; far above any model's context
 constexpr const char* kGroup = "Engine";
 
@@ -41,9 +44,9 @@ Result<model::ModelOptions> EngineFlags::model_options() const {
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
+  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, max_threads());
   command.add_option("--threads", flags.threads, "Threads of the engine (default: this machine's processors)")
-      ->check(whole_number(1, kMaxThreads))->type_name("N")->group(kGroup);
+      ->check(whole_number(1, max_threads()))->type_name("N")->group(kGroup);
   command.add_option("--max-num-batched-tokens", flags.max_num_batched_tokens, "Tokens of one step, prompts and answers together (default 512)")
       ->check(whole_number(1, kMaxTokens))->type_name("N")->group(kGroup);
   command.add_option("--max-num-seqs", flags.max_num_seqs, "Sequences that run at once (default 32)")
@@ -54,7 +57,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       ->check(one_of({"16", "32", "64", "128", "256"}))->type_name("N")->group(kGroup);
   command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "How K and V are stored: f32, f16 or bf16 (default f16)")
       ->check(one_of({"f32", "f16", "bf16"}))->type_name("TYPE")->group(kGroup);
-  command.add_option("--kv-cache-memory", flags.kv_cache_memory, "Memory of the KV cache, as 512MiB or 2G (default: one longest sequence)")
+  command.add_option("--kv-cache-memory", flags.kv_cache_memory, "Memory of the KV cache, as 512MiB or 2G (default: one longest sequence; serve: as many as may run, in at most half of the free memory)")
       ->transform(byte_size())->type_name("SIZE")->group(kGroup);
   command.add_option("--compute", flags.compute, "Activations: int8 (fast) or f32 (never quantized, the quality baseline; default int8)")
       ->check(one_of({"int8", "f32"}))->type_name("KIND")->group(kGroup);

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <vector>
 
+#include "base/units.hpp"
 #include "platform/memory.hpp"
 
 namespace kvasir::cli {
 namespace {
+
+constexpr std::size_t kMaxTextFileBytes = 256 << 20;
 
 // What is wrong with a path before anything is read from it.
 Status check_file(const std::string& path, const char* what) {
@@ -35,10 +38,21 @@ Result<artifact::GgufFile> open_model_file(const std::string& path) {
 Result<std::string> read_text_file(const std::string& path) {
   KV_TRY(check_file(path, "file"));
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text) return Error{ErrorCode::io, fmt::format("cannot read '{}'", path)};
-  return std::move(text).str();
+  if (!file) return Error{ErrorCode::io, fmt::format("cannot read '{}'", path)};
+  return read_all(file, "'" + path + "'", kMaxTextFileBytes);
+}
+
+Result<std::string> read_all(std::istream& in, const std::string& name, std::size_t most) {
+  std::string text;
+  std::vector<char> piece(64 << 10);
+  do {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > most)
+      return Error{ErrorCode::bad_input, fmt::format("{} has more than {}, the most that is read", name, format_bytes(most))};
+  } while (in);
+  if (in.bad()) return Error{ErrorCode::io, fmt::format("cannot read {}", name)};
+  return text;
 }
 
 Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags) {

@@ -3,7 +3,9 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +22,11 @@ namespace kvasir::cli {
 // Errors: bad_input if the path is missing or a directory; GgufFile::open's.
 Result<artifact::GgufFile> open_model_file(const std::string& path);
 
-// A whole file, byte for byte. Errors: bad_input if it is missing or a directory; io.
+// A whole file, byte for byte. Errors: bad_input if it is missing, a directory or larger than 256 MiB; io.
 Result<std::string> read_text_file(const std::string& path);
+
+// All that a stream still holds; `name` is what messages call it. Errors: bad_input beyond `most` bytes; io.
+Result<std::string> read_all(std::istream& in, const std::string& name, std::size_t most);
 
 struct LoadedModel {
   std::shared_ptr<const model::Model> model;

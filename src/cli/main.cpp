@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/exit_code.hpp"
 #include "platform/terminal.hpp"
 
 int main(int argc, char** argv) {
@@ -15,5 +16,9 @@ int main(int argc, char** argv) {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
   };
-  return kvasir::cli::run_command_line(std::vector<std::string>(argv + 1, argv + argc), environment, console);
+  const int code = kvasir::cli::run_command_line(std::vector<std::string>(argv + 1, argv + argc), environment, console);
+  std::cout.flush();
+  if (std::cout || code != kvasir::cli::kExitOk) return code;
+  std::cerr << "kvasir: the results could not be written to stdout\n";   // a full disk, a closed descriptor
+  return kvasir::cli::kExitFailure;
 }

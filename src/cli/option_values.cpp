@@ -65,6 +65,10 @@ CLI::Validator one_of(std::vector<std::string> words, std::string reason) {
       "", "one_of");
 }
 
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("is empty; a text is wanted") : std::string(); }, ""};
+}
+
 CLI::Validator byte_size() {
   return CLI::Validator(
       [](std::string& text) {

@@ -19,6 +19,9 @@ CLI::Validator number(double low, double high);
 // One of these words. `reason` may be empty, or say more about the choice.
 CLI::Validator one_of(std::vector<std::string> words, std::string reason = "");
 
+// Any text but none.
+CLI::Validator not_empty();
+
 // A size as base/units.hpp parses it; becomes plain bytes.
 CLI::Validator byte_size();
 

@@ -67,18 +67,21 @@ Result<std::vector<TokenId>> encode_prompt(const std::string& prompt, const RunF
   return loaded.chat_template->encode_chat(*loaded.tokenizer, messages, true);
 }
 
+constexpr std::size_t kMaxPromptBytes = 16 << 20;
+
 // All of stdin, less one newline at the end, which `echo` and editors add.
-std::string read_prompt(std::istream& in) {
-  std::string text(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>{});
+Result<std::string> read_prompt(std::istream& in) {
+  KV_ASSIGN(std::string text, read_all(in, "the prompt on stdin", kMaxPromptBytes));
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
 int answer_once(const RunFlags& flags, const LoadedModel& loaded, engine::Engine& engine, const platform::InterruptScope& interrupt,
                 Console& console) {
-  const std::string prompt = flags.prompt ? *flags.prompt : read_prompt(console.in);
+  const Result<std::string> prompt = flags.prompt ? *flags.prompt : read_prompt(console.in);
   if (interrupt.pending() != 0) return kExitSignal + interrupt.pending();
-  Result<std::vector<TokenId>> ids = encode_prompt(prompt, flags, loaded);
+  if (!prompt.ok()) return report_error(console, prompt.error());
+  Result<std::vector<TokenId>> ids = encode_prompt(*prompt, flags, loaded);
   if (!ids.ok()) return report_error(console, ids.error());
   const auto show = [&](std::string_view text) {
     if (!flags.json) console.out << text << std::flush;

@@ -29,7 +29,7 @@ void add_address_flags(CLI::App& command, ServeFlags& flags) {
       ->type_name("ADDRESS")->group(kGroup);
   command.add_option("--port", flags.http.port, "TCP port; 0 = any free one (default 8000)")
       ->check(whole_number(0, 65'535))->type_name("N")->group(kGroup);
-  command.add_option("--uds", flags.http.unix_socket, "Listen on this Unix socket too")->type_name("PATH")->group(kGroup);
+  command.add_option("--uds", flags.http.unix_socket, "Listen on this Unix socket too")->check(not_empty())->type_name("PATH")->group(kGroup);
   command.add_option("--served-model-name,-a,--alias", flags.names, "Name that clients ask for; may be repeated (default: the file's name)")
       ->allow_extra_args(false)->take_all()->type_name("NAME")->group(kGroup);
 }
@@ -51,7 +51,7 @@ void add_batching_flags(CLI::App& command, ServeFlags& flags) {
 void add_access_flags(CLI::App& command, ServeFlags& flags) {
   constexpr const char* kGroup = "Access";
   command.add_option("--api-key-file", flags.api_key_file, "Keys that clients must send, one a line: KEY, TENANT KEY or TENANT KEY admin")
-      ->type_name("FILE")->group(kGroup);
+      ->check(not_empty())->type_name("FILE")->group(kGroup);
   command.add_option("--api-key", flags.api_keys, "A key that clients must send; better in KVASIR_API_KEY or a file, other users see a command line")
       ->allow_extra_args(false)->take_all()->type_name("KEY")->group(kGroup);
   command.add_flag("--admin-over-unix-socket", flags.admin_over_unix_socket, "Who may open the Unix socket may use admin routes without a key")

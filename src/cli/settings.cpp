@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 
+#include "base/units.hpp"
 #include "cli/suggestion.hpp"
 
 namespace kvasir::cli {
 namespace {
 
+constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
 constexpr const char* kConfig = "--config";
 constexpr const char* kPrint = "--print-config";
 
@@ -55,6 +59,10 @@ Result<std::vector<std::string>> values_of(const std::string& path, const std::s
 
 Result<FileValues> read_file(const std::string& path, const std::vector<std::string>& known) {
   FileValues values;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return usage(fmt::format("--config: {} is a directory; a YAML file is wanted", path));
+  if (const auto bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > kMaxConfigBytes)
+    return usage(fmt::format("--config: {} has {}; valid: at most {}", path, format_bytes(bytes), format_bytes(kMaxConfigBytes)));
   try {
     const YAML::Node root = YAML::LoadFile(path);
     if (!root.IsNull() && !root.IsMap()) return usage(fmt::format("{}: a map of option names to values is wanted, as 'threads: 2'", path));

@@ -18,6 +18,8 @@
 namespace kvasir::cli {
 namespace {
 
+constexpr std::size_t kMaxTextBytes = 256 << 20;
+
 struct Flags {
   std::string model;
   std::string text;
@@ -47,11 +49,11 @@ int tokenize(const Flags& flags, Console& console) {
   if (!file.ok()) return report_error(console, file.error());
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_gguf(*file);
   if (!tokenizer.ok()) return report_error(console, tokenizer.error());
-  const std::string text =
-      flags.text_given ? flags.text : std::string(std::istreambuf_iterator<char>(console.in), std::istreambuf_iterator<char>());
+  const Result<std::string> text = flags.text_given ? flags.text : read_all(console.in, "the text on stdin", kMaxTextBytes);
+  if (!text.ok()) return report_error(console, text.error());
   std::vector<TokenId> ids;   // of no text there are none, not even BOS
-  if (!text.empty()) {
-    Result<std::vector<TokenId>> encoded = tokenizer->encode(text, {.add_special = !flags.no_special, .parse_special = flags.special});
+  if (!text->empty()) {
+    Result<std::vector<TokenId>> encoded = tokenizer->encode(*text, {.add_special = !flags.no_special, .parse_special = flags.special});
     if (!encoded.ok()) return report_error(console, encoded.error());
     ids = std::move(*encoded);
   }

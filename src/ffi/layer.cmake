@@ -1,5 +1,6 @@
 # The Rust library: one static archive built by cargo, shared by all build folders (its own sources decide when it is
 # rebuilt). Sanitizer builds link the same archive: what is instrumented is our C++.
+# RUSTC_BOOTSTRAP names the one crate, ours, that may use an unstable feature: rust/src/budget.rs says which and why.
 find_program(KVASIR_CARGO NAMES cargo cargo-web HINTS "$ENV{HOME}/.cargo/bin" REQUIRED)
 set(KVASIR_RUST_DIR "${CMAKE_SOURCE_DIR}/rust")
 set(KVASIR_RUST_TARGET_DIR "${KVASIR_RUST_DIR}/target" CACHE PATH "cargo's target folder")
@@ -8,7 +9,7 @@ file(GLOB kvasir_rust_sources CONFIGURE_DEPENDS "${KVASIR_RUST_DIR}/src/*.rs")
 
 add_custom_command(
   OUTPUT "${kvasir_rust_archive}"
-  COMMAND ${CMAKE_COMMAND} -E env "CARGO_TARGET_DIR=${KVASIR_RUST_TARGET_DIR}"
+  COMMAND ${CMAKE_COMMAND} -E env "CARGO_TARGET_DIR=${KVASIR_RUST_TARGET_DIR}" RUSTC_BOOTSTRAP=kvasir_ffi
           "${KVASIR_CARGO}" build --release --locked --jobs 2 --quiet
   WORKING_DIRECTORY "${KVASIR_RUST_DIR}"
   DEPENDS ${kvasir_rust_sources} "${KVASIR_RUST_DIR}/Cargo.toml" "${KVASIR_RUST_DIR}/Cargo.lock"

@@ -29,10 +29,11 @@ struct ThreadPool::State {
   std::mutex mutex;
   std::condition_variable wake;
   std::vector<std::thread> workers;
+  int spins = kSpinsBeforeSleep;
 
   // Returns once `generation` differs from `seen`.
   void wait_for_work(std::size_t seen) {
-    for (int spin = 0; spin < kSpinsBeforeSleep; ++spin) {
+    for (int spin = 0; spin < spins; ++spin) {
       if (generation.load(std::memory_order_acquire) != seen) return;
       relax();
     }
@@ -63,6 +64,7 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
   KV_CHECK(threads >= 1, "a thread pool has at least its caller");
+  if (threads > std::thread::hardware_concurrency()) state_->spins = 0;   // who spins keeps another from its core
   for (std::size_t t = 1; t < threads; ++t) state_->workers.emplace_back([this, t] { state_->work(t); });
 }
 
@@ -83,7 +85,7 @@ void ThreadPool::run(void (*body)(void*, std::size_t), void* context) {
   s.publish();
   body(context, 0);
   for (int spin = 0; s.remaining.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin < kSpinsBeforeSleep) relax();
+    if (spin < s.spins) relax();
     else std::this_thread::yield();   // a worker has lost its core: let it have this one
   }
 }

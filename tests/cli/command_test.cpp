@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +82,11 @@ std::vector<std::string> answer_with(std::vector<std::string> more) {
   std::vector<std::string> arguments = kAnswer;
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+TEST(Output, ThatCannotBeWrittenIsAFailure) {
+  const std::string run = program_path() + " --version > /dev/full 2>/dev/null";
+  EXPECT_EQ(WEXITSTATUS(std::system(run.c_str())), 1);
 }
 
 TEST(RunCommand, JsonHasTheKeysOfTheContract) {

@@ -29,7 +29,7 @@ TEST(Doctor, LooksAtTheMachineAndTheModel) {
   const Json report = report_of(run);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(report["ok"], true);
-  EXPECT_THAT(names_of(report), testing::ElementsAre("processor class", "processors", "memory", "open files", "architecture", "weights",
+  EXPECT_THAT(names_of(report), testing::ElementsAre("processor class", "processors", "memory", "open files", "architecture", "weights", "loading",
                                                      "tokenizer", "chat template"));
   EXPECT_THAT(run_program({"doctor"}).out, HasSubstr("processor class"));
 }

@@ -83,6 +83,29 @@ TEST(AppApi, AnEchoScoresThePrompt) {
   EXPECT_EQ(entries, tokens + 3);
 }
 
+// Nothing comes before the first token, so it has no probability; of a prompt of one token there is no other.
+TEST(AppApi, APromptOfOneTokenHasOneEntryWithoutAValue) {
+  TestApp server;
+  for (const bool stream : {false, true}) {
+    for (const int most : {0, 2}) {
+      Json request = completion("a", most);
+      request["prompt"] = Json::array({5});
+      request["echo"] = true;
+      request["logprobs"] = 1;
+      request["stream"] = stream;
+      const RawResponse response = server.client().post("/v1/completions", request.dump());
+      ASSERT_EQ(response.status, 200) << response.body;
+      const Json first = stream ? Json::parse(payloads(response.body)[0]) : Json::parse(response.body);
+      EXPECT_TRUE(first["choices"][0]["logprobs"]["token_logprobs"][0].is_null());
+    }
+  }
+  Json request = completion("a", 1);
+  request["prompt"] = Json::array({5});
+  request["prompt_logprobs"] = 1;
+  const Json scored = server.post("/v1/completions", request)["choices"][0];
+  EXPECT_EQ(scored["prompt_logprobs"], Json::array({nullptr}));
+}
+
 TEST(AppApi, RoutesThatGenerateNothing) {
   TestApp server;
   EXPECT_EQ(server.get("/v1/models")["data"][0]["id"], "tiny");

@@ -185,6 +185,23 @@ TEST(ChatTemplateLimits, HostileTemplatesAreErrors) {
   EXPECT_THAT(fails(std::string((1u << 20) + 1, 'x')), HasSubstr("1048577 bytes; valid: at most 1048576"));
 }
 
+// Fuel does not bound what one instruction may take.
+TEST(ChatTemplateLimits, MemoryIsBounded) {
+  const char* const hogs[] = {
+      "{% set ns=namespace(x=[1,2,3]) %}{% for i in range(60) %}{% set ns.x=ns.x+ns.x %}{% endfor %}{{ ns.x }}",
+      "{% set ns=namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x=ns.x+ns.x %}{% endfor %}",
+      "{% set ns=namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x=ns.x~ns.x %}{% endfor %}",
+      "{% set x='a'*100000 %}{{ x|replace('a','b'*100000) }}",
+      "{{ range(100000)|join('x'*100000) }}",
+  };
+  for (const char* const hog : hogs) {
+    const auto text = template_of(hog).render(std::vector<ChatMessage>{{"user", "x"}}, false);
+    ASSERT_FALSE(text.ok()) << hog;
+    EXPECT_THAT(text.error().message, HasSubstr("more memory than a chat template may (256 MiB)")) << hog;
+  }
+  EXPECT_EQ(template_of("ok").render(std::vector<ChatMessage>{{"user", "x"}}, false).value(), "ok");
+}
+
 // A value nested by a loop: rendering, printing and dropping it must not run out of stack.
 TEST(ChatTemplateLimits, DeeplyNestedValuesUnwind) {
   const auto nests = template_of(

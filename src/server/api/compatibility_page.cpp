@@ -16,7 +16,7 @@ This page is made from the field table, `src/server/api/field_rows.cpp`; a test 
 To write it anew: `KVASIR_UPDATE_DOCS=1 build/tests/test_server --gtest_filter='CompatibilityPage.*'`.
 
 - `null` is the same as leaving a field out. A whole number may be written `5.0`.
-- A field that no table here names is accepted; the server warns once of each name. With `--strict-api` it is refused.
+- A field that no table here names is accepted; the server warns once of each name. With `--strict-fields` it is refused.
 - A refused field is a 400 that names it, unless its value asks for nothing (the value under "range").
 - A key given twice in one object is refused.
 - `messages`: content never becomes a control token; the model's chat template alone writes those. `prompt` of
@@ -36,7 +36,9 @@ be valid.
 | 400 | `unsupported_parameter`, `unsupported_value`, `unknown_parameter` | well-formed, and not offered here |
 | 400 | `context_length_exceeded`, `request_does_not_fit` | more tokens than the context or the cache holds; `x-should-retry: false` |
 | 404 | `model_not_found` | another model than the one served |
-| 413 | `request_too_large` | the body has too many bytes |
+| 400 | `bad_http` | what came is not HTTP/1.1 |
+| 413 | `body_too_large` | the body has too many bytes |
+| 431 | `header_too_large` | the head has too many bytes or fields |
 | 429 | `slow_down` | one key's limit is reached; `Retry-After` |
 | 503 | `server_is_overloaded` | the server is full; `Retry-After` |
 | 500 | `internal_error` | a fault of the server |
@@ -79,7 +81,8 @@ std::string compatibility_page() {
   out +=
       fmt::format("- A body has at most {} MiB, {} levels of nesting, {} members in one object and {} values in all.\n",
                   limits.max_bytes >> 20, limits.max_depth, limits.max_members, limits.max_values);
-  out += fmt::format("- One request has at most {} prompts and {} answers; `Retry-After` is 1 to {} seconds.\n",
+  out += fmt::format("- One request has at most {} prompts and {} answers, and no more answers than the queue holds\n"
+                     "  (`--max-num-queued-reqs`); `Retry-After` is 1 to {} seconds.\n",
                      kMaxPrompts, kMaxSequences, kMaxRetryAfterS);
   for (const Section& section : kSections) {
     out +=

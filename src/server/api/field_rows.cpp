@@ -75,7 +75,7 @@ constexpr FieldSpec kFields[] = {
      "taken off the logit of every token that was generated already"},
     {"frequency_penalty", kBoth, number, supported, within(-2, 2), "", "0",
      "the same, times how often it was generated"},
-    {"repetition_penalty", kBoth, number, supported, above(0, 10), "", "1",
+    {"repetition_penalty", kBoth, number, supported, within(0.01, 10), "", "1",
      "divides (if positive) or multiplies the logit of tokens in prompt and answer"},
     {"logit_bias", kBoth, bias_map, supported, upto(kMaxBiases), "", "",
      "token id to a number from -100 to 100 that is added to its logit"},

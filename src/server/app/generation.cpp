@@ -111,6 +111,9 @@ std::optional<api::ApiError> Generation::submit(Work work, std::unique_ptr<Deliv
     seed_drawn_ = work.seed_drawn;
     open_ = work.requests.size();
     scores_.resize(open_);
+    for (std::size_t i = 0; i < open_; ++i) {
+      if (work.requests[i].prompt_logprobs >= 0) scores_[i].positions.emplace_back();  // the first token follows nothing
+    }
     scored_.resize(shape_.prompts);
     stop_ = work.requests.front().stop;
     meter_.emplace(model_.metrics(), shape_);
@@ -146,9 +149,7 @@ void Generation::on_token(std::size_t index, const TokenEvent& event) {
   meter_->on_token(index, event);
   if (delivery_ == nullptr || cancelled_.load(std::memory_order_relaxed)) return;
   if (event.prompt) {
-    std::vector<api::PositionLogprobs>& positions = scores_[index].positions;
-    if (positions.empty()) positions.emplace_back();  // the first token follows nothing
-    positions.push_back({event.has_logprob, event.logprob, event.top_logprobs});
+    scores_[index].positions.push_back({event.has_logprob, event.logprob, event.top_logprobs});
     return;
   }
   tell_scores(index);

@@ -85,7 +85,12 @@ Status KeyRing::add_file(const std::string& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) return Error{ErrorCode::io, fmt::format("api-key-file {}: cannot be read", path)};
-  return add(text.str(), "api-key-file " + path);
+  const std::size_t before = keys_.size();
+  KV_TRY(add(text.str(), "api-key-file " + path));
+  if (keys_.size() == before) {   // not "no key is asked for"
+    return Error{ErrorCode::bad_input, fmt::format("api-key-file {}: no key is in it; one a line: KEY, TENANT KEY or TENANT KEY admin", path)};
+  }
+  return ok_status();
 }
 
 bool KeyRing::has_admin() const {

@@ -35,7 +35,7 @@ class KeyRing {
   // Errors: bad_input with origin and line number: a key under 8 or over 512 characters or with others than printable
   // ASCII, a tenant outside [A-Za-z0-9._-]{1,64}, an unknown right, a key given twice.
   Status add(std::string_view text, const std::string& origin);
-  // add() of a file's content. Errors: io, bad_input.
+  // add() of a file's content. Errors: io; bad_input, also for a file without a key.
   Status add_file(const std::string& path);
 
   bool empty() const { return keys_.empty(); }
