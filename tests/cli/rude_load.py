@@ -6,7 +6,8 @@
 What it can do is measured first; then requests that want whole answers come at 1.5 times that rate, at random moments, and
 among them clients that leave (before, during and after their request, and in the middle of an answer), that close their
 sending half, that send nonsense, that hardly read, that never finish their request, and that ask for more than fits. The
-server checks its own invariants after every step (--check-invariants). Two equal rounds, with rest after each:
+server checks its own invariants after every step (--check-invariants). Two equal rounds that begin with a burst, with rest
+after each:
 
   - no answer is a 5xx but 503, every refusal is an error object with a type, and 503 says when to come back
   - answers with a seed are those that the same request got alone
@@ -323,6 +324,10 @@ class Load:
         await asyncio.gather(*(client() for _ in range(MAX_SEQS)))
         return done / (time.monotonic() - begin)
 
+    async def burst(self):
+        """More at one moment than can run and wait together: some must be refused, whatever the machine is busy with."""
+        await asyncio.gather(*(self.polite() for _ in range(2 * (MAX_SEQS + MAX_QUEUED))))
+
     async def open_loop(self, rate, seconds):
         tasks, begin, due = set(), time.monotonic(), 0.0
         while (due := due + self.random.expovariate(rate)) < seconds:
@@ -362,6 +367,7 @@ async def run(server, seconds, seed):
     await load.rest("before the load", descriptors)
     memory = []
     for name in ("first round", "second round"):
+        await load.burst()
         await load.open_loop(OVERLOAD * rate / load.whole_share, seconds / 2)
         await load.rest(name, descriptors)
         memory.append(server.resident_bytes())

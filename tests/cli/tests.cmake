@@ -14,4 +14,4 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME cli.server.rude_load
          COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cli/rude_load.py" $<TARGET_FILE:kvasir>
                  "${CMAKE_SOURCE_DIR}/models/SmolLM2-135M-Instruct-Q4_1.gguf" --seconds 60)
-set_tests_properties(cli.server.rude_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 1000)   # begins first
+set_tests_properties(cli.server.rude_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 RUN_SERIAL TRUE)
