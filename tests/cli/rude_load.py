@@ -157,7 +157,7 @@ def request_number(i):
             "n": draw.choice((1, 1, 1, 2)), "ignore_eos": draw.random() < 0.5}
 
 
-POLITE = 24
+POLITE = 12
 
 
 class Load:
@@ -361,14 +361,15 @@ async def run(server, seconds, seed):
     load = Load(server, seed)
     await metrics(server.port)
     descriptors = server.descriptors()
+    end = time.monotonic() + seconds
     await load.alone()
     rate = await load.capacity(max(5.0, seconds * 0.1))
     load.counts.clear()
     await load.rest("before the load", descriptors)
     memory = []
-    for name in ("first round", "second round"):
+    for name, rounds_left in (("first round", 2), ("second round", 1)):
         await load.burst()
-        await load.open_loop(OVERLOAD * rate / load.whole_share, seconds / 2)
+        await load.open_loop(OVERLOAD * rate / load.whole_share, max(5.0, (end - time.monotonic()) / rounds_left))
         await load.rest(name, descriptors)
         memory.append(server.resident_bytes())
     if memory[1] > memory[0] + MEMORY_SLACK:
