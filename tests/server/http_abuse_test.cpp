@@ -300,16 +300,19 @@ TEST(HttpAbuse, RunningOutOfDescriptorsPausesAndHeals) {
   HttpConfig config;
   config.on_warning = [&](const std::string&) { ++warnings; };
   TestServer server(answer_ok, config);
-  const std::uint64_t open = platform::open_descriptors().value();
-  ASSERT_TRUE(platform::set_descriptor_limit(open + 12).ok());
   {
-    std::vector<RawClient> clients;   // 8 here and, of the server's half, no more than 4
-    for (int i = 0; i < 8; ++i) clients.push_back(server.client());
+    std::vector<RawClient> clients(8);   // their descriptors are taken before the server can take the last ones
+    const std::uint64_t open = platform::open_descriptors().value();
+    ASSERT_TRUE(platform::set_descriptor_limit(open + 4).ok());
+    for (RawClient& client : clients) client.connect(server.http->port());
     for (RawClient& client : clients) client.send("GET /alive HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     EXPECT_TRUE(eventually([&] { return server.http->stats().accept_failures > 0; }));
-    for (RawClient& client : clients) {
-      EXPECT_EQ(client.response().status, 200);   // as the first are closed, the rest gets in
-      client.close();
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      const int status = clients[i].response().status;   // as the first are closed, the rest gets in
+      const HttpStats stats = server.http->stats();
+      EXPECT_EQ(status, 200) << "client " << i << "; accepted " << stats.accepted << ", open " << stats.open_connections
+                             << ", requests " << stats.requests << ", accept failures " << stats.accept_failures;
+      clients[i].close();
     }
   }
   ASSERT_TRUE(platform::set_descriptor_limit(limit.soft).ok());

@@ -62,8 +62,13 @@ struct RawResponse {
 // A blocking socket.
 class RawClient {
  public:
-  explicit RawClient(std::uint16_t port, int receive_buffer = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // Not connected yet: its descriptor is taken.
+  RawClient() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {}
+  explicit RawClient(std::uint16_t port, int receive_buffer = 0) : RawClient() {
     if (receive_buffer > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    connect(port);
+  }
+  void connect(std::uint16_t port) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
