@@ -11,13 +11,13 @@ import argparse
 import http.client
 import json
 import os
-import re
 import resource
-import signal
 import socket
-import subprocess
-import threading
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests"))
+from support.served import served  # noqa: E402
 
 REQUEST = b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -42,10 +42,10 @@ def timed(port, method, path, body, times):
     return {"median_ms": round(seconds[times // 2] * 1e3, 3), "worst_ms": round(seconds[-1] * 1e3, 3)}
 
 
-def measure(server, port):
+def measure(server):
     body = json.dumps({"model": "m", "prompt": "The sky is", "max_tokens": 1})
-    return {"resident_mib": round(resident_mib(server.pid), 1), "health": timed(port, "GET", "/health", None, 100),
-            "completion": timed(port, "POST", "/v1/completions", body, 20)}
+    return {"resident_mib": round(resident_mib(server.process.pid), 1), "health": timed(server.port, "GET", "/health", None, 100),
+            "completion": timed(server.port, "POST", "/v1/completions", body, 20)}
 
 
 def main():
@@ -56,29 +56,23 @@ def main():
     options = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    server = subprocess.Popen([options.kvasir, "serve", options.model, "--port", "0", "-a", "m", "--max-model-len", "512",
-                               "--idle-timeout", "3600000", "--log-level", "warning"], stderr=subprocess.PIPE, text=True)
-    port = next(int(found.group(1)) for line in server.stderr if (found := re.search(r"ready on http://[^:]+:(\d+)", line)))
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    try:
-        measure(server, port)   # warm-up
-        result = {"connections": options.connections, "before": measure(server, port)}
+    with served(options.kvasir, options.model, "-a", "m", "--max-model-len", "512", "--idle-timeout", "3600000", "--log-level",
+                "warning") as server:
+        measure(server)   # warm-up
+        result = {"connections": options.connections, "before": measure(server)}
         sockets = []
         for _ in range(options.connections):
-            one = socket.create_connection(("127.0.0.1", port))
+            one = socket.create_connection(("127.0.0.1", server.port))
             one.sendall(REQUEST)
             assert b" 200 " in one.recv(4096)
             sockets.append(one)
-        result["with"] = measure(server, port)
+        result["with"] = measure(server)
         for one in sockets:
             one.close()
         time.sleep(1)
-        result["after"] = measure(server, port)
+        result["after"] = measure(server)
         result["mib_for_all"] = round(result["with"]["resident_mib"] - result["before"]["resident_mib"], 1)
         print(json.dumps(result))
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(60)
 
 
 if __name__ == "__main__":

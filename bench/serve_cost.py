@@ -15,12 +15,12 @@ import collections
 import json
 import os
 import random
-import re
 import resource
-import signal
-import subprocess
-import threading
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests"))
+from support.served import served  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -79,16 +79,13 @@ def main():
     parser.add_argument("--new", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    server = subprocess.Popen([options.kvasir, "serve", options.model, "--port", "0", "-a", "m", "--max-num-seqs", str(options.streams),
-                               "--max-model-len", str(options.prompt + options.new + 8)], stderr=subprocess.PIPE, text=True)
-    port = next(int(found.group(1)) for line in server.stderr if (found := re.search(r"ready on http://[^:]+:(\d+)", line)))
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    try:
-        asyncio.run(load(port, options))   # warm-up
+    with served(options.kvasir, options.model, "-a", "m", "--max-num-seqs", str(options.streams), "--max-model-len",
+                str(options.prompt + options.new + 8)) as server:
+        asyncio.run(load(server.port, options))   # warm-up
         for _ in range(options.rounds):
-            before, own = thread_seconds(server.pid), resource.getrusage(resource.RUSAGE_SELF)
-            counts, moments = asyncio.run(load(port, options))
-            spent = thread_seconds(server.pid) - before
+            before, own = thread_seconds(server.process.pid), resource.getrusage(resource.RUSAGE_SELF)
+            counts, moments = asyncio.run(load(server.port, options))
+            spent = thread_seconds(server.process.pid) - before
             mine = resource.getrusage(resource.RUSAGE_SELF)
             tokens = options.streams * options.new
             outside = {name: round(s / tokens * 1e6, 2) for name, s in spent.items() if not name.startswith(("kv-step", "kv-pool"))}
@@ -98,9 +95,6 @@ def main():
                 "step_threads_us_per_token": round(sum(s for n, s in spent.items() if n.startswith(("kv-step", "kv-pool"))) / tokens * 1e6, 1),
                 "client_us_per_token": round((mine.ru_utime + mine.ru_stime - own.ru_utime - own.ru_stime) / tokens * 1e6, 1),
                 "decode_tok_s": round(decode_rate(moments, options.streams), 1)}))
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(60)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ class CommandLine {
   }
 
   int run(std::vector<std::string> arguments, Console& console) {
-    split_empty_values(arguments);
     if (arguments.empty()) {
       console.err << root_.help();
       return kExitUsage;
@@ -73,14 +72,17 @@ class CommandLine {
  private:
   static constexpr int kParsed = -1;
 
-  // "--prompt=" gives an empty value; the parser would take the next word for it.
-  static void split_empty_values(std::vector<std::string>& arguments) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      std::string& word = arguments[i];
-      if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
-      word.pop_back();
-      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, "");
+  // As CLI11 wants them, the last one first. "--prompt=" gives an empty value, for which it would take the next word:
+  // wherever the words come from, the empty one is made a word of its own.
+  static std::vector<std::string> for_parser(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words;
+    for (const std::string& word : arguments) {
+      const bool empty_value = word.starts_with("--") && word.find('=') == word.size() - 1;
+      words.push_back(empty_value ? word.substr(0, word.size() - 1) : word);
+      if (empty_value) words.emplace_back();
     }
+    std::reverse(words.begin(), words.end());
+    return words;
   }
   // The first pass tells which options are on the command line; what is missing may yet come from elsewhere.
   enum class Pass { first, last };
@@ -135,8 +137,7 @@ class CommandLine {
   int parse(const std::vector<std::string>& arguments, const Command* command, Console& console, Pass pass) {
     const CLI::App& app = command != nullptr ? *command->app : root_;
     try {
-      std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());   // as CLI11 wants them
-      root_.parse(std::move(reversed));
+      root_.parse(for_parser(arguments));
     } catch (const CLI::CallForHelp&) {
       const std::string above = app.get_parent() != nullptr ? full_name(*app.get_parent()) : "";
       console.out << app.help(above, CLI::AppFormatMode::Normal);

@@ -87,9 +87,7 @@ Finding look_at_descriptors() {
 
 // Nothing tells better whether a file loads.
 Finding try_to_load(const artifact::GgufFile& file) {
-  EngineFlags flags;
-  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
-  const auto options = flags.model_options();
+  const auto options = EngineFlags{}.model_options();
   if (!options.ok()) return failure("loading", options.error());
   const std::uint64_t begin_ns = platform::monotonic_ns();
   const auto model = model::Model::load(file, *options);

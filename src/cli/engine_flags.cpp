@@ -21,6 +21,8 @@ constexpr const char* kGroup = "Engine";
 
 }  // namespace
 
+std::uint32_t default_threads() { return std::clamp(std::thread::hardware_concurrency(), 1u, max_threads()); }
+
 engine::PoolConfig EngineFlags::pool_config() const {
   engine::PoolConfig config;
   config.threads = threads;
@@ -44,7 +46,6 @@ Result<model::ModelOptions> EngineFlags::model_options() const {
 }
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-  flags.threads = std::clamp(std::thread::hardware_concurrency(), 1u, max_threads());
   command.add_option("--threads", flags.threads, "Threads of the engine (default: this machine's processors)")
       ->check(whole_number(1, max_threads()))->type_name("N")->group(kGroup);
   command.add_option("--max-num-batched-tokens", flags.max_num_batched_tokens, "Tokens of one step, prompts and answers together (default 512)")

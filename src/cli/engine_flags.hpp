@@ -16,9 +16,12 @@ class App;
 
 namespace kvasir::cli {
 
+// The machine's processors, within what --threads takes.
+std::uint32_t default_threads();
+
 // Unset ones take the engine's default, which is in the help text.
 struct EngineFlags {
-  std::uint32_t threads = 0;                        // set to the machine's processors by add_engine_flags
+  std::uint32_t threads = default_threads();
   std::optional<std::uint32_t> max_num_batched_tokens;
   std::optional<std::uint32_t> max_num_seqs;
   std::optional<std::uint32_t> max_model_len;       // tokens of one sequence, prompt and answer

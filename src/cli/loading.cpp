@@ -13,8 +13,6 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxTextFileBytes = 256 << 20;
-
 // What is wrong with a path before anything is read from it.
 Status check_file(const std::string& path, const char* what) {
   std::error_code failure;
@@ -39,7 +37,7 @@ Result<std::string> read_text_file(const std::string& path) {
   KV_TRY(check_file(path, "file"));
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{ErrorCode::io, fmt::format("cannot read '{}'", path)};
-  return read_all(file, "'" + path + "'", kMaxTextFileBytes);
+  return read_all(file, "'" + path + "'", kMaxTextBytes);
 }
 
 Result<std::string> read_all(std::istream& in, const std::string& name, std::size_t most) {

@@ -22,7 +22,9 @@ namespace kvasir::cli {
 // Errors: bad_input if the path is missing or a directory; GgufFile::open's.
 Result<artifact::GgufFile> open_model_file(const std::string& path);
 
-// A whole file, byte for byte. Errors: bad_input if it is missing, a directory or larger than 256 MiB; io.
+inline constexpr std::size_t kMaxTextBytes = 256 << 20;   // of a text that a command works through
+
+// A whole file, byte for byte. Errors: bad_input if it is missing, a directory or larger than kMaxTextBytes; io.
 Result<std::string> read_text_file(const std::string& path);
 
 // All that a stream still holds; `name` is what messages call it. Errors: bad_input beyond `most` bytes; io.

@@ -18,8 +18,6 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 256 << 20;
-
 struct Flags {
   std::string model;
   std::string text;

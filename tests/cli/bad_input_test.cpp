@@ -112,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"ThreadsOutOfRange", {"run", "GOOD", "--threads", "0"}, 2, {"--threads", "'0'", "1 to"}},
         BadInput{"MoreThreadsThanMakeSense", {"run", "GOOD", "--threads", "100000"}, 2, {"--threads", "'100000'", "1 to"}},
         BadInput{"EmptyValueIsNotTheNextWord", {"run", "GOOD", "--no-chat-template", "--prompt=", "--max-tokens", "2"}, 4, {"prompt is empty"}},
+        BadInput{"EmptyValueInTheEnvironment", {"run", "GOOD", "--no-chat-template"}, 4, {"prompt is empty"}, {.environment = "KVASIR_PROMPT="}},
         BadInput{"EmptyTextFile", {"perplexity", "GOOD", "/dev/null"}, 4, {"token"}},
         BadInput{"EndlessTextFile", {"perplexity", "GOOD", "/dev/zero"}, 4, {"'/dev/zero' has more than", "256"}},
         BadInput{"ConfigIsADirectory", {"run", "GOOD", "--config", "FOLDER"}, 2, {"--config", "is a directory"}},

@@ -36,8 +36,7 @@ Result<double> score(engine::Engine& engine, const text::Tokenizer& tokenizer, c
 }
 
 Status run(const std::string& path) {
-  cli::EngineFlags flags;
-  flags.threads = 2;
+  const cli::EngineFlags flags;
   KV_ASSIGN(const cli::LoadedModel loaded, cli::load_model(path, flags));
   engine::PoolConfig config = flags.pool_config();
   config.max_model_len = 512;

@@ -23,12 +23,11 @@ import collections
 import json
 import os
 import random
-import re
-import signal
-import subprocess
 import sys
-import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.served import Served  # noqa: E402
 
 HOST = "127.0.0.1"
 MAX_SEQS, MAX_QUEUED = 16, 8
@@ -39,29 +38,11 @@ READ_LIMIT_S = 120
 WORDS = "the cache of a server holds what was said and nobody reads it twice while rain falls on old stones".split()
 
 
-class Server:
+class Server(Served):
     def __init__(self, kvasir, model):
-        self.process = subprocess.Popen(
-            [kvasir, "serve", model, "--port", "0", "-a", "m", "--max-model-len", "1024", "--max-num-seqs", str(MAX_SEQS),
-             "--max-num-queued-reqs", str(MAX_QUEUED), "--check-invariants", "--kv-cache-memory", "48MiB",
-             "--log-level", "warning", "--drain-timeout", "20"],
-            stderr=subprocess.PIPE, text=True)
-        self.said = []
-        self.port = None
-        ready = threading.Event()
-
-        def listen():
-            for line in self.process.stderr:
-                found = re.search(r"ready on http://[^:]+:(\d+)", line)
-                if found:
-                    self.port = int(found.group(1))
-                    ready.set()
-                else:
-                    self.said.append(line.rstrip())
-            ready.set()
-        threading.Thread(target=listen, daemon=True).start()
-        if not ready.wait(120) or self.port is None:
-            raise SystemExit("the server did not come up:\n" + "\n".join(self.said))
+        super().__init__(kvasir, model, "-a", "m", "--max-model-len", "1024", "--max-num-seqs", str(MAX_SEQS), "--max-num-queued-reqs",
+                         str(MAX_QUEUED), "--check-invariants", "--kv-cache-memory", "48MiB", "--log-level", "warning",
+                         "--drain-timeout", "20")
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -69,10 +50,6 @@ class Server:
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
 
 
 def head(method, path, body, extra=""):

@@ -9,12 +9,12 @@ import importlib.util
 import json
 import os
 import pathlib
-import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.served import served  # noqa: E402
 
 KVASIR, CHOICE_SCORES, MODEL, DATA = sys.argv[1:5]
 if importlib.util.find_spec("lm_eval") is None:
@@ -25,23 +25,15 @@ if not os.path.exists(MODEL):
     sys.exit(77)
 
 
-def served(work):
-    server = subprocess.Popen([KVASIR, "serve", MODEL, "--port", "0", "--max-model-len", "512", "--max-num-seqs", "8", "-a", "small"],
-                              stderr=subprocess.PIPE, text=True)
-    url = next(found.group(1) for line in server.stderr if (found := re.search(r"ready on (http://\S+)", line)))
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    try:
+def evaluate(work):
+    with served(KVASIR, MODEL, "--max-model-len", "512", "--max-num-seqs", "8", "-a", "small") as server:
         environment = dict(os.environ, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=str(work / "hf"), TOKENIZERS_PARALLELISM="false")
         done = subprocess.run(
             [sys.executable, "-m", "lm_eval", "run", "--model", "local-completions", "--model_args",
-             f"model=small,base_url={url}/v1/completions,num_concurrent=4,max_retries=1,tokenizer_backend=remote,max_length=512",
+             f"model=small,base_url={server.url}/v1/completions,num_concurrent=4,max_retries=1,tokenizer_backend=remote,max_length=512",
              "--tasks", "kvasir_choice", "--include_path", str(work), "--output_path", str(work / "out"), "--log_samples"],
             capture_output=True, text=True, env=environment, cwd=work)
         assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        server.send_signal(signal.SIGTERM)
-        code = server.wait(60)
-    assert code == 143, code
 
 
 def main():
@@ -54,7 +46,7 @@ def main():
         work = pathlib.Path(folder)
         task = pathlib.Path(DATA, "kvasir_choice.yaml").read_text().replace("DATA_FILE", str(pathlib.Path(DATA, "questions.jsonl").resolve()))
         (work / "kvasir_choice.yaml").write_text(task)
-        served(work)
+        evaluate(work)
         result = json.loads(next((work / "out").rglob("results_*.json")).read_text())
         got = result["results"]["kvasir_choice"]["acc,none"]
         samples = [json.loads(line) for line in next((work / "out").rglob("samples_*.jsonl")).read_text().splitlines()]

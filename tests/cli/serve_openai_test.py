@@ -6,12 +6,11 @@ Exit 77 (skipped) where the package or the model is missing.
 """
 import asyncio
 import os
-import re
-import signal
-import subprocess
 import sys
-import threading
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.served import Served  # noqa: E402
 
 try:
     import openai
@@ -27,27 +26,16 @@ if not os.path.exists(MODEL):
 MESSAGES = [{"role": "user", "content": "Name three colours."}]
 
 
-class Served(unittest.TestCase):
+class OpenAiClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = subprocess.Popen(
-            [KVASIR, "serve", MODEL, "--port", "0", "--max-model-len", "1024", "--max-num-seqs", "8", "-a", "small"],
-            stderr=subprocess.PIPE, text=True)
-        for line in cls.server.stderr:
-            found = re.search(r"ready on (http://\S+)", line)
-            if found:
-                break
-        else:
-            raise RuntimeError("the server ended before it was ready")
-        cls.url = found.group(1) + "/v1"
-        # The log goes on; a full pipe would stop the server.
-        threading.Thread(target=cls.server.stderr.read, daemon=True).start()
+        cls.server = Served(KVASIR, MODEL, "--max-model-len", "1024", "--max-num-seqs", "8", "-a", "small")
+        cls.url = cls.server.url + "/v1"
         cls.client = openai.OpenAI(base_url=cls.url, api_key="none", max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        code = cls.server.wait(timeout=60)
+        code = cls.server.end()
         assert code == 143, code
 
     def ask(self, **more):
