@@ -32,7 +32,7 @@ Status EngineLoop::start(std::unique_ptr<engine::Engine> engine) {
   thread_ = std::thread([this] {
     platform::name_this_thread("kv-step");
     LoopTurns turns(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants,
-                    config_.on_step);
+                    config_.on_step, config_.on_telling);
     turns.run();
   });
   mailbox_->open_for_requests();

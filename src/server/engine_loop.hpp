@@ -35,6 +35,7 @@ struct EngineLoopConfig {
   std::uint32_t idle_turn_ms = 200;
   // Called on the loop's thread after each step, before its events are given out. Must not block or throw.
   StepHook on_step = {};
+  TellHook on_telling = {};  // also on the loop's thread; must not block or throw
 };
 
 // One answer wanted. n choices of a prompt are n submissions with request.sampling.choice 0 .. n-1, often to one sink.

@@ -63,5 +63,7 @@ struct LoopStats {
 
 // What a step did, and how many tokens of answers it brought.
 using StepHook = std::function<void(const engine::StepReport& step, std::uint32_t generated_tokens)>;
+// Told before the first event of a step is given out (true) and after its last (false), should a sink throw too.
+using TellHook = std::function<void(bool telling)>;
 
 }  // namespace kvasir::server

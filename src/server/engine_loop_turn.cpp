@@ -22,16 +22,34 @@ EndReason end_reason(engine::FinishReason finish) {
   return EndReason::error;
 }
 
+// Calls the hook at both ends of its life.
+class Telling {
+ public:
+  explicit Telling(const TellHook& hook) : hook_(hook) {
+    if (hook_) hook_(true);
+  }
+  ~Telling() {
+    if (hook_) hook_(false);
+  }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+ private:
+  const TellHook& hook_;
+};
+
 }  // namespace
 
 LoopTurns::LoopTurns(engine::Engine& engine, Mailbox& mailbox, Published<LoopStats>& published,
-                     std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants, StepHook on_step)
+                     std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants, StepHook on_step,
+                     TellHook on_telling)
     : engine_(engine),
       mailbox_(mailbox),
       published_(published),
       heartbeat_ns_(heartbeat_ns),
       check_invariants_(check_invariants),
-      on_step_(std::move(on_step)) {
+      on_step_(std::move(on_step)),
+      on_telling_(std::move(on_telling)) {
   const engine::EffectiveSettings settings = engine.effective();
   outputs_.reserve(settings.max_num_batched_tokens);
   output_streams_.reserve(settings.max_num_batched_tokens);
@@ -188,6 +206,8 @@ void LoopTurns::settle() {
 }
 
 void LoopTurns::tell() {
+  if (outputs_.empty() && ends_.empty()) return;
+  const Telling telling(on_telling_);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].token >= 0) tell_token(*output_streams_[i], outputs_[i]);
   }

@@ -26,7 +26,7 @@ class LoopTurns {
   // All of them outlive it.
   LoopTurns(engine::Engine& engine, Mailbox& mailbox, Published<LoopStats>& published,
             std::atomic<std::uint64_t>& heartbeat_ns, bool check_invariants,
-            StepHook on_step);
+            StepHook on_step, TellHook on_telling);
 
   // Turns until the mailbox says stop. An exception, ours or a sink's, ends every stream with an error.
   void run();
@@ -61,6 +61,7 @@ class LoopTurns {
   std::atomic<std::uint64_t>& heartbeat_ns_;
   const bool check_invariants_;
   const StepHook on_step_;
+  const TellHook on_telling_;
 
   Mail mail_;
   std::unordered_map<RequestId, std::unique_ptr<Stream>> by_request_;

@@ -184,6 +184,39 @@ TEST(EngineLoop, StatisticsAreThereBeforeTheEvent) {
 
 // Each thread waits for its answer before it asks again, so the loop falls asleep and is woken all the time; the idle
 // turn is an hour away.
+TEST(EngineLoop, AStepsEventsComeBetweenTheHooksTwoCalls) {
+  struct Watch : RecorderSink {
+    Watch(const std::atomic<int>& telling, std::vector<std::size_t> hold_at) : RecorderSink(hold_at), depth(telling) {}
+    void on_token(const TokenEvent& event) override {
+      EXPECT_EQ(depth, 1);
+      RecorderSink::on_token(event);
+    }
+    void on_end(const EndEvent& event) override {
+      EXPECT_EQ(depth, 1);
+      RecorderSink::on_end(event);
+    }
+    const std::atomic<int>& depth;
+  };
+  std::atomic<int> depth{0}, begun{0};
+  EngineLoopConfig config = config_of();
+  config.on_telling = [&](bool telling) {
+    depth += telling ? 1 : -1;
+    begun += telling ? 1 : 0;
+  };
+  const auto loop = make_loop(config, pool_of(64, 2));
+  const auto first = std::make_shared<Watch>(depth, std::vector<std::size_t>{0});
+  const auto second = std::make_shared<Watch>(depth, std::vector<std::size_t>{});
+  submit(*loop, request_of({1, 2, 3}, 5), first);
+  first->wait_held();
+  submit(*loop, request_of({4, 5, 6}, 5), second);
+  first->pass();
+  first->wait_end();
+  second->wait_end();
+  loop->stop();
+  EXPECT_EQ(depth, 0);
+  EXPECT_EQ(begun, 6) << "once a step: one alone, five together";
+}
+
 TEST(EngineLoop, NoWakeupIsLost) {
   auto loop = make_loop(config_of(), pool_of(64));
   std::vector<std::thread> threads;

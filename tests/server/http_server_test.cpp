@@ -36,6 +36,36 @@ TEST(HttpServer, AnswersManyRequestsOnOneConnection) {
   EXPECT_EQ(server.http->stats().requests, 20u);
 }
 
+TEST(HttpServer, HeldOutputLeavesWhenTheLastHoldIsLetGo) {
+  std::mutex mutex;
+  ResponderPtr kept;
+  TestServer server([&](const HttpRequest&, const ResponderPtr& responder) {
+    responder->begin_stream(200, {}, "text/plain");
+    const std::lock_guard lock(mutex);
+    kept = responder;
+  });
+  RawClient client = server.client();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_THAT(client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  const std::uint64_t head = server.http->stats().sent_bytes;
+  server.http->hold_output();
+  server.http->hold_output();
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(kept->write("one"));
+    EXPECT_TRUE(kept->write("two"));
+  }
+  server.http->release_output();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(server.http->stats().sent_bytes, head) << "one hold is left";
+  server.http->release_output();
+  EXPECT_EQ(client.read_until("two\r\n"), "3\r\none\r\n3\r\ntwo\r\n");
+  const std::lock_guard lock(mutex);
+  EXPECT_TRUE(kept->write("three"));
+  EXPECT_EQ(client.read_until("three\r\n"), "5\r\nthree\r\n");
+  EXPECT_TRUE(kept->end());
+}
+
 TEST(HttpServer, GivesTheHandlerADecodedRequest) {
   std::mutex mutex;
   HttpRequest seen;

@@ -9,22 +9,23 @@ namespace {
 
 constexpr std::size_t kWarnedNames = 1024;
 
-EngineLoopConfig loop_config(AppContext& app, EngineLoopConfig config) {
+EngineLoopConfig loop_config(AppContext& app, EngineLoopConfig config, TellHook on_telling) {
   config.on_step = [&app, next = std::move(config.on_step)](const engine::StepReport& step,
                                                             std::uint32_t generated_tokens) {
     if (ServedModel* model = app.served()) model->metrics().on_step(step, generated_tokens);
     if (next) next(step, generated_tokens);
   };
+  config.on_telling = std::move(on_telling);
   return config;
 }
 
 }  // namespace
 
-AppContext::AppContext(AppConfig configuration)
+AppContext::AppContext(AppConfig configuration, TellHook on_telling)
     : config(std::move(configuration)),
       log(config.log_format, config.log_level, config.log_sink),
       tenants(config.max_requests_per_key),
-      loop(loop_config(*this, config.loop)),
+      loop(loop_config(*this, config.loop, std::move(on_telling))),
       workers({config.api_threads, config.max_waiting_bodies, config.max_waiting_body_bytes},
               [this](const std::string& what) { log.log(LogLevel::error, "worker_failed", {{"what", what}}); }) {}
 

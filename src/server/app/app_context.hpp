@@ -21,7 +21,8 @@
 namespace kvasir::server {
 
 struct AppContext {
-  explicit AppContext(AppConfig configuration);
+  // `on_telling`: see EngineLoopConfig.
+  AppContext(AppConfig configuration, TellHook on_telling);
 
   // Null while it loads.
   ServedModel* served() const { return model.load(std::memory_order_acquire); }

@@ -26,7 +26,9 @@ constexpr std::uint64_t kPoll_ns = 50'000'000;  // how late a second signal may 
 }  // namespace
 
 struct ServerApp::State {
-  explicit State(AppConfig config) : app(std::move(config)) {}
+  // One wake-up of the I/O thread for all the tokens of a step.
+  explicit State(AppConfig config)
+      : app(std::move(config), [this](bool telling) { telling ? http->hold_output() : http->release_output(); }) {}
 
   enum class End { none, drain, now };
 

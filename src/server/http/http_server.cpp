@@ -109,6 +109,14 @@ std::string HttpServer::url() const {
 void HttpServer::drain(std::uint64_t grace_ms) { state_->end(grace_ms); }
 void HttpServer::stop() { state_->end(std::nullopt); }
 
+void HttpServer::hold_output() {
+  for (const auto& loop : state_->loops) loop->wake_list()->hold();
+}
+
+void HttpServer::release_output() {
+  for (const auto& loop : state_->loops) loop->wake_list()->release();
+}
+
 void HttpServer::wait() {
   const std::lock_guard lock(state_->join_mutex);
   for (const auto& loop : state_->loops) loop->join();

@@ -55,6 +55,11 @@ class HttpServer {
   void drain(std::uint64_t grace_ms);
   // Closes every connection now; callbacks of answers in progress get shut_down.
   void stop();
+  // While any hold lasts, bytes that producers queue wait, and leave together when the last one is let go. For a producer
+  // with pieces for many answers at once; what others queue waits with them, so a hold lasts well under a millisecond.
+  void hold_output();
+  void release_output();
+
   // Returns when the server has stopped.
   void wait();
   bool draining() const;
