@@ -72,24 +72,26 @@ class Planner {
 
  private:
   // Most rows that the next chunk of a prompt may have in this step. A chunk that the target would cut below min_chunk
-  // is left out: it would cost more than it brings. The step's first chunk is never left out.
+  // is left out: it would cost more than it brings. The step's first chunk is never left out, but may be cut further.
   std::uint32_t prefill_room(std::uint32_t computed, std::uint32_t known) const {
     const std::uint32_t most = std::min(known - computed, left_);
     if (!target_binds_ || most == 0) return most;
     const std::uint32_t least = std::min(limits_.min_chunk, most);
-    const std::uint32_t fitting = rows_within_target(computed, most);
+    const std::uint32_t fitting = rows_within(limits_.itl_target_s, computed, most);
     if (fitting >= least) return fitting;
-    return out_.work.prefill_rows == 0 ? least : 0;
+    if (out_.work.prefill_rows > 0) return 0;
+    const double stretched = kMostStretch * std::max(limits_.itl_target_s, state_.cost.predict(out_.work));
+    return std::max(rows_within(stretched, computed, least), 1u);
   }
 
-  // The cost never falls with more rows, so the largest number that keeps the target is found by halving.
-  std::uint32_t rows_within_target(std::uint32_t computed, std::uint32_t most) const {
+  // The cost never falls with more rows, so the largest number that keeps the time is found by halving.
+  std::uint32_t rows_within(double seconds, std::uint32_t computed, std::uint32_t most) const {
     std::uint32_t fits = 0, beyond = most + 1;
     while (beyond - fits > 1) {
       const std::uint32_t rows = fits + (beyond - fits) / 2;
       StepWork work = out_.work;
       work.add_prefill(computed, rows);
-      (state_.cost.predict(work) <= limits_.itl_target_s ? fits : beyond) = rows;
+      (state_.cost.predict(work) <= seconds ? fits : beyond) = rows;
     }
     return fits;
   }

@@ -7,8 +7,9 @@
 //      blocks those behind it in that order: nothing overtakes, so nothing starves.
 // What is left of the step: of its token budget; and beside decode rows, of the ITL target, as the cost model predicts
 // it. So a long prompt slows running streams to the target and no further. Two exceptions: with no stream to slow the
-// target does not bind, and the first prompt in order always gets min_chunk rows, however full the step is. With
-// 1 and 3, everything admitted advances.
+// target does not bind; and where it leaves less than min_chunk rows, the first prompt in order gets that many all the
+// same, as long as the step stays within kMostStretch times the target (or the time of the streams alone, if that is
+// longer), and one row at least. With 1 and 3, everything admitted advances.
 // Results do not depend on any of these choices (the continuation promise); only latency does.
 #pragma once
 
@@ -25,6 +26,7 @@
 namespace kvasir::sched {
 
 inline constexpr double kMostItlTargetS = 60;  // beyond it nobody would call it a stream
+inline constexpr double kMostStretch = 1.75;   // of a step, by the first prompt's min_chunk: gaps stay under twice the target
 
 struct Limits {
   std::uint32_t max_num_seqs = 256;             // admitted requests at one time

@@ -181,6 +181,17 @@ TEST(ItlTarget, TheFirstPromptAlwaysAdvances) {
   EXPECT_THAT(s.plan().chunks.back(), (Chunk{id(5), 0, 16, false}));
 }
 
+TEST(ItlTarget, TheFirstPromptStretchesAStepNoFurtherThanItMay) {
+  Scene s = timed_scene();
+  s.cost = {.fixed = 10e-3, .decode_row = 19e-3, .prefill_row = 5e-3};  // 48 ms for the streams: nothing fits
+  s.running.push_back({id(3), 0, 300, false});
+  EXPECT_EQ(s.plan().chunks.back(), (Chunk{id(3), 0, 7, false})) << "87.5 ms are 1.75 targets";
+  s.cost.decode_row = 45e-3;  // 100 ms for the streams alone: 75 more
+  EXPECT_EQ(s.plan().chunks.back(), (Chunk{id(3), 0, 15, false}));
+  s.cost.prefill_row = 1;
+  EXPECT_EQ(s.plan().chunks.back(), (Chunk{id(3), 0, 1, false})) << "one row at least";
+}
+
 TEST(ItlTarget, AChunkTooSmallToPayIsLeftOut) {
   Scene s = timed_scene();
   s.running.push_back({id(3), 0, 30, false});
@@ -271,7 +282,7 @@ TEST(Scheduler, EveryPlanKeepsItsLimitsAndIsRepeatable) {
 // What the target promises, over random states and machines: kept whenever more than the first chunk's minimum is
 // planned beside decode rows; every step could not have held another min_chunk rows of the prompt it cut.
 TEST(ItlTarget, RandomStepsKeepItAndWasteNothing) {
-  int bound = 0;
+  int bound = 0, stretched = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Scene s = random_scene(seed);
     PhiloxSequence random(seed, 1);
@@ -286,7 +297,17 @@ TEST(ItlTarget, RandomStepsKeepItAndWasteNothing) {
     if (prompts) {
       EXPECT_GT(plan.work.prefill_rows, 0u) << seed;
     }
-    if (plan.work.decode_rows == 0 || plan.work.prefill_rows <= s.limits.min_chunk) continue;
+    if (plan.work.decode_rows == 0) continue;
+    StepWork streams = plan.work;
+    streams.prefill_rows = 0;
+    streams.prefill_keys = 0;
+    if (plan.work.prefill_rows > 1) {
+      ASSERT_LE(plan.predicted_s, kMostStretch * std::max(s.limits.itl_target_s, s.cost.predict(streams))) << seed;
+    }
+    if (plan.work.prefill_rows <= s.limits.min_chunk) {
+      stretched += plan.predicted_s > s.limits.itl_target_s && plan.work.prefill_rows > 0 ? 1 : 0;
+      continue;
+    }
     ++bound;
     ASSERT_LE(plan.predicted_s, s.limits.itl_target_s) << seed;
     const Chunk& last = plan.chunks.back();
@@ -301,6 +322,7 @@ TEST(ItlTarget, RandomStepsKeepItAndWasteNothing) {
     }
   }
   EXPECT_GT(bound, 300);
+  EXPECT_GT(stretched, 100);
 }
 
 }  // namespace
