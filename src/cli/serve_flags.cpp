@@ -36,7 +36,7 @@ void add_address_flags(CLI::App& command, ServeFlags& flags) {
 
 void add_batching_flags(CLI::App& command, ServeFlags& flags) {
   constexpr const char* kGroup = "Batching";
-  command.add_option("--itl-target", flags.itl_target_ms, "Milliseconds between tokens that running answers keep beside new prompts; 0 = throughput first (default 50)")
+  command.add_option("--itl-target", flags.itl_target_ms, "Milliseconds between tokens that running answers keep beside new prompts (up to 1.7 times as many where they alone take most of it); 0 = throughput first (default 50)")
       ->check(number(0, 60'000))->type_name("MS")->group(kGroup);
   command.add_option("--scheduling-policy", flags.scheduling_policy, "fcfs, or priority: lower `priority` first, waiting counts (default fcfs)")
       ->check(one_of({"fcfs", "priority"}))->type_name("POLICY")->group(kGroup);

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "base/units.hpp"
@@ -64,7 +65,11 @@ Result<FileValues> read_file(const std::string& path, const std::vector<std::str
   if (const auto bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > kMaxConfigBytes)
     return usage(fmt::format("--config: {} has {}; valid: at most {}", path, format_bytes(bytes), format_bytes(kMaxConfigBytes)));
   try {
-    const YAML::Node root = YAML::LoadFile(path);
+    std::ifstream file(path);
+    if (!file) throw YAML::BadFile(path);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(file);
+    if (documents.size() > 1) return usage(fmt::format("{}: has {} documents ('---'); one is wanted", path, documents.size()));
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     if (!root.IsNull() && !root.IsMap()) return usage(fmt::format("{}: a map of option names to values is wanted, as 'threads: 2'", path));
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();

@@ -29,8 +29,8 @@ struct PoolConfig {
   std::uint32_t max_queued_requests = 0;    // --max-num-queued-reqs
   std::uint64_t max_queued_tokens = 0;      // --max-num-queued-tokens: of their prompts
   sched::Policy policy = sched::Policy::fcfs;   // --scheduling-policy
-  // --itl-target, seconds: prompts are cut so that a step beside running answers is predicted to take no longer. 0 = no
-  // target: every step is as full as max_batched_tokens allows.
+  // --itl-target, seconds: prompts are cut so that a step beside running answers is predicted to take no longer (see
+  // sched/scheduler.hpp for when it is stretched). 0 = no target: every step is as full as max_batched_tokens allows.
   double itl_target_s = 0;
   std::uint32_t threads = 2;                // --threads, the caller's included
   std::uint32_t default_max_tokens = 0;     // of a request without max_tokens; 0 = up to max_model_len

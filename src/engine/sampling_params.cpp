@@ -60,6 +60,17 @@ Status all_in_vocabulary(std::string_view key, std::span<const TokenId> tokens, 
   return ok_status();
 }
 
+Status leaves_something(std::span<const TokenId> allowed, const std::vector<std::vector<TokenId>>& bad_words) {
+  std::vector<TokenId> banned;
+  for (const std::vector<TokenId>& word : bad_words) {
+    if (word.size() == 1) banned.push_back(word[0]);
+  }
+  std::ranges::sort(banned);
+  const auto is_banned = [&banned](TokenId token) { return std::ranges::binary_search(banned, token); };
+  if (allowed.empty() || !std::ranges::all_of(allowed, is_banned)) return ok_status();
+  return bad_input("allowed_token_ids has only tokens that bad_words forbids, valid: at least one other");
+}
+
 }  // namespace
 
 Status validate(const SamplingParams& params) {
@@ -91,7 +102,8 @@ Status validate_tokens(const SamplingParams& params, std::uint32_t vocabulary) {
   KV_TRY(all_in_vocabulary("stop_token_ids", params.stop_token_ids, vocabulary));
   for (const std::vector<TokenId>& word : params.bad_words) KV_TRY(all_in_vocabulary("bad_words", word, vocabulary));
   // Beyond the vocabulary an entry repeats another: a list that long is a mistake, and would cost work in every step.
-  return at_most("allowed_token_ids", params.allowed_token_ids.size(), vocabulary);
+  KV_TRY(at_most("allowed_token_ids", params.allowed_token_ids.size(), vocabulary));
+  return leaves_something(params.allowed_token_ids, params.bad_words);
 }
 
 }  // namespace kvasir::engine

@@ -38,7 +38,11 @@ class Planner {
       out_.work.add_decode(r.computed, rows);
       add(r.id, r.computed, rows, r.known, r.wants_logits);
     }
-    target_binds_ = limits_.itl_target_s > 0 && out_.work.decode_rows > 0;
+    if (limits_.itl_target_s == 0 || out_.work.decode_rows == 0) return;
+    target_binds_ = true;
+    const double target = limits_.itl_target_s, streams = state_.cost.predict(out_.work);
+    step_limit_s_ = std::clamp(streams / (1 - kPromptShare), target, kMostStretch * target);
+    first_chunk_limit_s_ = kMostStretch * std::max(target, streams);
   }
 
   void continue_prompts() {
@@ -71,17 +75,15 @@ class Planner {
   }
 
  private:
-  // Most rows that the next chunk of a prompt may have in this step. A chunk that the target would cut below min_chunk
+  // Most rows that the next chunk of a prompt may have in this step. A chunk that the limit would cut below min_chunk
   // is left out: it would cost more than it brings. The step's first chunk is never left out, but may be cut further.
   std::uint32_t prefill_room(std::uint32_t computed, std::uint32_t known) const {
     const std::uint32_t most = std::min(known - computed, left_);
     if (!target_binds_ || most == 0) return most;
     const std::uint32_t least = std::min(limits_.min_chunk, most);
-    const std::uint32_t fitting = rows_within(limits_.itl_target_s, computed, most);
+    const std::uint32_t fitting = rows_within(step_limit_s_, computed, most);
     if (fitting >= least) return fitting;
-    if (out_.work.prefill_rows > 0) return 0;
-    const double stretched = kMostStretch * std::max(limits_.itl_target_s, state_.cost.predict(out_.work));
-    return std::max(rows_within(stretched, computed, least), 1u);
+    return out_.work.prefill_rows > 0 ? 0 : std::max(rows_within(first_chunk_limit_s_, computed, least), 1u);
   }
 
   // The cost never falls with more rows, so the largest number that keeps the time is found by halving.
@@ -112,6 +114,7 @@ class Planner {
   StepPlan& out_;
   std::uint32_t left_;
   bool target_binds_ = false;
+  double step_limit_s_ = 0, first_chunk_limit_s_ = 0;  // where it binds
 };
 
 }  // namespace

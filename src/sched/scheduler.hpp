@@ -6,10 +6,13 @@
 //   3. Then queued requests are admitted in their order, each only if its whole claim fits. The head of the queue
 //      blocks those behind it in that order: nothing overtakes, so nothing starves.
 // What is left of the step: of its token budget; and beside decode rows, of the ITL target, as the cost model predicts
-// it. So a long prompt slows running streams to the target and no further. Two exceptions: with no stream to slow the
-// target does not bind; and where it leaves less than min_chunk rows, the first prompt in order gets that many all the
-// same, as long as the step stays within kMostStretch times the target (or the time of the streams alone, if that is
-// longer), and one row at least. With 1 and 3, everything admitted advances.
+// it. So a long prompt slows running streams to the target and no further. Three exceptions, of which the last two keep a
+// prompt from waiting for ever where the streams alone fill the target:
+//   - With no stream to slow the target does not bind.
+//   - Prompts get kPromptShare of a step's time, as long as that takes no more than kMostStretch targets.
+//   - Where that leaves less than min_chunk rows, the first prompt in order gets that many all the same, within kMostStretch
+//     times the target (or the time of the streams alone, if that is longer), and one row at least.
+// With 1 and 3, everything admitted advances.
 // Results do not depend on any of these choices (the continuation promise); only latency does.
 #pragma once
 
@@ -26,7 +29,8 @@
 namespace kvasir::sched {
 
 inline constexpr double kMostItlTargetS = 60;  // beyond it nobody would call it a stream
-inline constexpr double kMostStretch = 1.75;   // of a step, by the first prompt's min_chunk: gaps stay under twice the target
+inline constexpr double kMostStretch = 1.7;    // of a step beyond the target, by prompts: gaps stay under twice the target
+inline constexpr double kPromptShare = 0.55;   // of a step: a prompt takes under twice the time it takes alone
 
 struct Limits {
   std::uint32_t max_num_seqs = 256;             // admitted requests at one time

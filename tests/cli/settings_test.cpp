@@ -85,6 +85,7 @@ TEST_F(Settings, PrintConfigShowsEachValueWithItsOriginAndCanBeReadBack) {
 TEST_F(Settings, WhatIsWrongIsNamedWithWhereItStands) {
   EXPECT_THAT(refused({"--config", file("block-sise: 64\n")}).err, AllOf(HasSubstr("block-sise"), HasSubstr("did you mean 'block-size'")));
   EXPECT_THAT(refused({"--config", file("block-size: 64\nblock-size: 32\n")}).err, HasSubstr("twice"));
+  EXPECT_THAT(refused({"--config", file("block-size: 64\n---\nthreads: 2\n")}).err, HasSubstr("2 documents"));
   EXPECT_THAT(refused({"--config", file("block-size: {a: 1}\n")}).err, HasSubstr("block-size"));
   EXPECT_THAT(refused({"--config", file("- 64\n")}).err, HasSubstr("a map of option names"));
   EXPECT_THAT(refused({"--config", file("block-size: [64\n")}).err, HasSubstr("line"));

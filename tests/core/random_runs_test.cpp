@@ -92,7 +92,7 @@ class RandomRun {
       }
     }
     if (config_.limits.itl_target_s > 0 && streams > 0 && plan.work.prefill_rows > kMinChunk) {
-      ASSERT_LE(plan.predicted_s, config_.limits.itl_target_s);
+      ASSERT_LE(plan.predicted_s, sched::kMostStretch * config_.limits.itl_target_s);
       ++bound_steps;
     }
     check_admissions(plan);
@@ -187,8 +187,17 @@ TEST(RandomRuns, KeepEveryPromise) {
 }
 
 // Long prompts beside streams, on a noisy machine that the model has to learn: the gap between tokens keeps to the
-// target. Sixteen streams at depth leave less than a minimum chunk of it; what that adds is bounded.
+// target. Sixteen streams at depth fill most of it; then a prompt has its share, and the gap still stays under twice the
+// target, the prompt's first token under twice the time it takes alone.
 class LongPrompts : public ::testing::TestWithParam<std::pair<std::uint64_t, double>> {};
+
+double alone_s(const CoreConfig& config) {
+  PhiloxSequence noise(9, 2);
+  VirtualRun run(config, [&noise](const sched::StepWork& work) { return Machine{kSmallModel, 0.1f}.seconds(work, noise); });
+  const auto client = run.arrive(0, {.prompt_tokens = 4000, .max_new_tokens = 4});
+  run.run_to_end();
+  return run.clients()[client].ttft_s();
+}
 
 TEST_P(LongPrompts, KeepTheTargetBesideStreams) {
   const auto [stream_count, most_p99_s] = GetParam();
@@ -212,10 +221,13 @@ TEST_P(LongPrompts, KeepTheTargetBesideStreams) {
     for (const auto stream : streams) std::ranges::copy(run.clients()[stream].itls_s(), std::back_inserter(gaps));
     EXPECT_LT(percentile(gaps, 0.99), most_p99_s);
     EXPECT_LT(percentile(gaps, 1), 100e-3);
-    for (const auto prompt : prompts) EXPECT_EQ(run.clients()[prompt].reason, FinishReason::length);
+    for (const auto prompt : prompts) {
+      EXPECT_EQ(run.clients()[prompt].reason, FinishReason::length);
+      EXPECT_LT(run.clients()[prompt].ttft_s(), 2 * alone_s(config));
+    }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Streams, LongPrompts, ::testing::Values(std::pair{8, 57e-3}, std::pair{16, 70e-3}),
+INSTANTIATE_TEST_SUITE_P(Streams, LongPrompts, ::testing::Values(std::pair{8, 58e-3}, std::pair{16, 94e-3}),
                          [](const auto& test) { return fmt::format("beside_{}", test.param.first); });
 
 }  // namespace

@@ -267,6 +267,9 @@ TEST(LogitRules, RangesAreNamed) {
   EXPECT_EQ(out_of_vocabulary({.bad_words = {{1}, {1, 12}}}), "bad_words has token 12, valid: 0 to 9 (the vocabulary)");
   EXPECT_EQ(out_of_vocabulary({.allowed_token_ids = std::vector<TokenId>(11, 1)}),
             "allowed_token_ids has 11 entries, valid: at most 10");
+  EXPECT_EQ(out_of_vocabulary({.allowed_token_ids = {2, 3}, .bad_words = {{3}, {1, 2}, {2}}}),
+            "allowed_token_ids has only tokens that bad_words forbids, valid: at least one other");
+  EXPECT_EQ(out_of_vocabulary({.allowed_token_ids = {2, 3}, .bad_words = {{3}, {1, 2}}}), "");
 }
 
 }  // namespace

@@ -165,6 +165,10 @@ void RequestParser::Sink::judge_framing(BeastError& error) {
   std::size_t hosts = 0, codings = 0;
   for (const HeaderField& field : request.headers) {
     hosts += field.name == "host" ? 1 : 0;
+    if (field.name == "content-encoding" && lower(field.value) != "identity") {
+      return refuse(415, fmt::format("Content-Encoding '{}' is not supported; send the body as it is.", field.value),
+                    "unsupported_content_encoding", error);
+    }
     if (field.name != "transfer-encoding") continue;
     ++codings;
     if (lower(field.value) != "chunked") {
