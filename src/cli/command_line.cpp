@@ -9,12 +9,12 @@
 #include <exception>
 #include <ostream>
 
+#include "base/suggestion.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/model_argument.hpp"
 #include "cli/reference_page.hpp"
 #include "cli/settings.hpp"
-#include "cli/suggestion.hpp"
 
 namespace kvasir::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/suggestion.hpp"
 #include "base/units.hpp"
-#include "cli/suggestion.hpp"
 
 namespace kvasir::cli {
 namespace {

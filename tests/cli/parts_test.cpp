@@ -7,28 +7,12 @@
 #include "cli/model_argument.hpp"
 #include "cli/no_cache_bench.hpp"
 #include "cli/option_values.hpp"
-#include "cli/suggestion.hpp"
 
 namespace kvasir::cli {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-TEST(Suggestion, EditDistanceCountsSwapsAsOne) {
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("inspcet", "inspect"), 1u);
-  EXPECT_EQ(edit_distance("same", "same"), 0u);
-}
-
-TEST(Suggestion, NearestPrefersABegunWord) {
-  const std::vector<std::string> words = {"--top-k", "--temperature", "--threads"};
-  EXPECT_EQ(nearest("--temp", words), "--temperature");
-  EXPECT_EQ(nearest("--treads", words), "--threads");
-  EXPECT_EQ(nearest("--topk", words), "--top-k");
-  EXPECT_EQ(nearest("--x", {}), "");
-}
 
 TEST(ModelArgument, SplitsAtSpacesOutsideQuotes) {
   EXPECT_THAT(*split_words("a.gguf --stop 'x y' \"\"  -v"), ElementsAre("a.gguf", "--stop", "x y", "", "-v"));

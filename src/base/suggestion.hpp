@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvasir::cli {
+namespace kvasir {
 
 // Fewest single-character insertions, deletions, replacements and swaps of neighbours that turn one into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
@@ -15,4 +15,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // the word counts as near however long it is ("--temp" means "--temperature").
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-}  // namespace kvasir::cli
+// As many as `count` candidates, nearest first; of equals in the order given.
+std::vector<std::string> nearest_few(std::string_view word, const std::vector<std::string>& candidates, std::size_t count);
+
+}  // namespace kvasir
