@@ -14,7 +14,8 @@ struct Family {
   std::uint32_t window_period = 0;  // of a window without a list of layers: every n-th layer is full; 0 = all have it
 };
 
-// `name` may view the argument. A family that is not in the table is a gated transformer with a head of its own: never fewer weights than there are.
+// `name` may view the argument.
+// A family that is not in the table is a gated transformer with a head of its own: never fewer weights than there are.
 Family family_of(std::string_view model_type);
 
 }  // namespace kvasir::artifact

@@ -199,7 +199,6 @@ class MemoryReader {
     KV_ASSIGN(const auto ratios, fields_.whole_list("merged", kRatios, std::nullopt, {0, kMaxTokens}));
     KV_ASSIGN(const auto further, fields_.whole_or("", {"num_nextn_predict_layers"}, {0, kMaxLayers}, 0));
     KV_ASSIGN(const auto index_dim, fields_.whole_or("index_dim", {"index_head_dim"}, kDimRange, 0));
-    KV_ASSIGN(shape_.query_rank, fields_.whole_or("query_rank", {"q_lora_rank"}, {0, kMaxWidth}, 0));
     const std::size_t layers = shape_.layers.size();
     if (ratios.size() != layers && ratios.size() != layers + further)
       return fields_.bad_words(kRatios, fmt::format("a list of {} entries", ratios.size()),
@@ -223,8 +222,9 @@ class MemoryReader {
   Result<std::uint64_t> compressed_parameters(std::uint64_t row) const {
     KV_ASSIGN(const std::uint64_t groups, fields_.whole_or("", {"o_groups"}, kHeadsRange, 1));
     KV_ASSIGN(const std::uint64_t rank, fields_.whole_or("", {"o_lora_rank"}, kDimRange, 0));
+    KV_ASSIGN(const std::uint64_t query_rank, fields_.whole_or("", {"q_lora_rank"}, {0, kMaxWidth}, 0));
     const std::uint64_t all = shape_.heads * row, in = shape_.width;
-    const std::uint64_t query = shape_.query_rank == 0 ? in * all : shape_.query_rank * (in + all);
+    const std::uint64_t query = query_rank == 0 ? in * all : query_rank * (in + all);
     return query + (rank == 0 ? all * in : rank * all + groups * rank * in);
   }
 
