@@ -21,7 +21,8 @@ class FeedForwardReader {
     KV_TRY(read_dense());
     KV_TRY(read_experts());
     if (experts_.experts > 1) KV_TRY(read_sparse_layers());
-    for (std::size_t at = 0; at < kinds_.size(); ++at) fill(at);
+    const bool alone = blocks_stand_alone();
+    for (std::size_t at = 0; at < kinds_.size(); ++at) fill(at, alone);
     return ok_status();
   }
 
@@ -141,8 +142,7 @@ class FeedForwardReader {
     });
   }
 
-  void fill(std::size_t at) {
-    const bool alone = blocks_stand_alone();
+  void fill(std::size_t at, bool alone) {
     LayerShape& layer = shape_.layers[at];
     const bool has_experts = alone ? kinds_[at] == LayerKind::experts : experts_.experts > 1 && sparse_[at];
     if (has_experts) {
