@@ -1,8 +1,8 @@
 # kvasir_layer(NAME MAY_INCLUDE layer... THIRD_PARTY root...): makes target kvasir_NAME from src/NAME/**.cpp and links
-# what it may include. A folder that does not exist yet makes no target. A layer's own src/NAME/layer.cmake, if present,
+# what it may include. FOOTPRINTS: layers of which it may include footprint.hpp alone. A folder that does not exist yet makes no target. A layer's own src/NAME/layer.cmake, if present,
 # is included afterwards (special compile flags, the Rust library).
 function(kvasir_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MAY_INCLUDE;THIRD_PARTY")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MAY_INCLUDE;THIRD_PARTY;FOOTPRINTS")
   set_property(GLOBAL APPEND_STRING PROPERTY KVASIR_LAYER_ROWS "${name}:${arg_MAY_INCLUDE}:${arg_THIRD_PARTY}\n")
   set(dir "${CMAKE_SOURCE_DIR}/src/${name}")
   if(NOT IS_DIRECTORY "${dir}")
@@ -20,7 +20,7 @@ function(kvasir_layer name)
     set(scope INTERFACE)
   endif()
   target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
-  foreach(dep IN LISTS arg_MAY_INCLUDE)
+  foreach(dep IN LISTS arg_MAY_INCLUDE arg_FOOTPRINTS)
     if(TARGET kvasir_${dep})
       target_link_libraries(${target} ${scope} kvasir_${dep})
     endif()

@@ -18,9 +18,12 @@ kvasir_layer(engine    MAY_INCLUDE base stats platform format artifact core cach
 kvasir_layer(quality   MAY_INCLUDE base stats format artifact text model engine  THIRD_PARTY fmt)
 kvasir_layer(report    MAY_INCLUDE base stats                       THIRD_PARTY fmt nlohmann)
 kvasir_layer(trace     MAY_INCLUDE base                             THIRD_PARTY fmt nlohmann)
+# Adds up what the layers' footprint.hpp say, which it may include of every layer.
+kvasir_layer(plan      MAY_INCLUDE base stats format artifact trace report  THIRD_PARTY fmt nlohmann
+                       FOOTPRINTS cache store model engine)
 kvasir_layer(client    MAY_INCLUDE base platform                    THIRD_PARTY fmt nlohmann boost openssl)
 kvasir_layer(load      MAY_INCLUDE base platform client stats trace report  THIRD_PARTY fmt nlohmann)
 kvasir_layer(server    MAY_INCLUDE base stats platform artifact text model engine report  THIRD_PARTY fmt nlohmann boost prometheus yaml openssl)
 kvasir_layer(cli       MAY_INCLUDE base stats platform format artifact cache store kernels ffi text model sched core engine quality report
-                                   trace client load server
+                                   trace client load server plan
                        THIRD_PARTY fmt nlohmann CLI yaml)

@@ -24,6 +24,15 @@ constexpr std::uint64_t blocks_for_rows(std::uint64_t rows, std::uint32_t block_
   return rows / block_tokens + (rows % block_tokens != 0 ? 1 : 0);
 }
 
+// Most blocks that the last `window` of `rows` rows lie in, wherever they end; window 0 = all rows. They may begin with the
+// last row of a block.
+constexpr std::uint64_t blocks_for_window(std::uint64_t rows, std::uint32_t window, std::uint32_t block_tokens) {
+  const std::uint64_t all = blocks_for_rows(rows, block_tokens);
+  if (window == 0) return all;
+  const std::uint64_t spanned = blocks_for_rows(std::uint64_t{window} - 1, block_tokens) + 1;
+  return spanned < all ? spanned : all;
+}
+
 // Rows in the last block: 0 for no rows, else 1 .. block_tokens (a multiple of block_tokens fills its last block).
 constexpr std::uint32_t last_block_rows(std::uint64_t rows, std::uint32_t block_tokens) {
   return rows == 0 ? 0 : static_cast<std::uint32_t>((rows - 1) % block_tokens) + 1;

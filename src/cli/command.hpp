@@ -26,6 +26,7 @@ Command add_run(CLI::App& root);
 Command add_perplexity(CLI::App& root);
 Command add_bench(CLI::App& root);
 Command add_doctor(CLI::App& root);
+Command add_plan(CLI::App& root);
 Command add_serve(CLI::App& root);
 Command add_bench_serve(CLI::App& bench);   // `bench serve`
 

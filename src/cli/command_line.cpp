@@ -34,7 +34,7 @@ class CommandLine {
     root_.footer(kFooter);
     root_.set_version_flag("--version", std::string("kvasir ") + KVASIR_VERSION, "Print the version and exit");
     root_.get_formatter()->column_width(36);
-    commands_ = {add_inspect(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_), add_serve(root_), add_doctor(root_)};
+    commands_ = {add_inspect(root_), add_plan(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_), add_serve(root_), add_doctor(root_)};
     commands_.push_back(add_bench_serve(*root_.get_subcommand("bench")));
   }
 

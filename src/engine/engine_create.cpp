@@ -1,32 +1,13 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/units.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/footprint.hpp"
+#include "engine/pool_plan.hpp"
 #include "platform/allocated_bytes.hpp"
-#include "store/footprint.hpp"
 
 namespace kvasir::engine {
 namespace {
-
-// Replaces every "0 = ..." by what it stands for.
-Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geometry) {
-  KV_TRY(validate(config));
-  if (config.max_model_len == 0) config.max_model_len = geometry.context;
-  if (config.max_model_len == 0 || config.max_model_len > geometry.context) {
-    return Error{ErrorCode::bad_input, fmt::format("max-model-len is {}, valid: 1 to {} (the model's context)",
-                                                   config.max_model_len, geometry.context)};
-  }
-  if (config.max_sequences == 0) config.max_sequences = std::min(kDefaultMaxSequences, config.max_batched_tokens);
-  if (config.logits_rows == 0) config.logits_rows = config.max_sequences;
-  if (config.kv_cache_bytes == 0) {
-    const format::KvGeometry kv = geometry.kv_geometry(config.kv_format, config.block_tokens);
-    KV_ASSIGN(config.kv_cache_bytes, store::capacity_for_rows(kv, config.max_model_len));
-  }
-  config.poison_free = config.poison_free || store::kPoisonByDefault;
-  return config;
-}
 
 store::KvStoreConfig store_config(const PoolConfig& config, const artifact::ModelGeometry& geometry) {
   store::KvStoreConfig out;
@@ -36,30 +17,6 @@ store::KvStoreConfig store_config(const PoolConfig& config, const artifact::Mode
   out.populate_at_start = config.block_order_seed != 0;
   out.poison_free = config.poison_free;
   return out;
-}
-
-core::CoreConfig core_config(const PoolConfig& config, const store::KvStore& store) {
-  core::CoreConfig out;
-  for (std::uint32_t group = 0; group < store.groups(); ++group) {
-    out.cache.groups.push_back({.block_tokens = config.block_tokens, .blocks = store.blocks(group)});
-  }
-  out.cache.max_sequences = config.max_sequences;
-  out.cache.max_sequence_rows = config.max_model_len;
-  if (config.block_order_seed != 0) out.cache.allocation_order = config.block_order_seed;
-  out.limits.max_num_seqs = config.max_sequences;
-  out.limits.max_num_batched_tokens = config.max_batched_tokens;
-  out.limits.itl_target_s = config.itl_target_s;
-  out.max_requests = config.max_queued;
-  out.policy.policy = config.policy;
-  out.queue = {config.max_queued_requests, config.max_queued_tokens};
-  return out;
-}
-
-model::ForwardLimits forward_limits(const PoolConfig& config) {
-  return {.rows = config.max_batched_tokens,
-          .sequences = config.max_sequences,
-          .logits_rows = config.logits_rows,
-          .context = config.max_model_len};
 }
 
 // What was allocated between two readings; `computed` where it cannot be measured.
@@ -97,10 +54,12 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const model::Mode
                                                const PoolConfig& given) {
   KV_CHECK(model != nullptr, "an engine has a model");
   const artifact::ModelGeometry& geometry = model->geometry();
-  KV_ASSIGN(const PoolConfig config, resolve(given, geometry));
+  KV_ASSIGN(const EngineFootprint footprint,
+            engine_footprint(geometry, geometry.kv_geometry(given.kv_format, given.block_tokens), given));
+  const PoolConfig& config = footprint.config;
 
   KV_ASSIGN(store::KvStore store, store::KvStore::create(store_config(config, geometry)));
-  const core::CoreConfig life = core_config(config, store);
+  const core::CoreConfig life = core_config(config, store.plan());
   const auto before_metadata = platform::allocated_bytes();
   KV_ASSIGN(core::Core core, core::Core::create(life));
   StepBatch batch(core, store);
@@ -108,10 +67,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const model::Mode
 
   auto state = std::make_unique<State>(config, model, std::move(tokenizer), std::move(store), std::move(core),
                                        std::move(batch));
-  const std::uint64_t workspace =
-      model::Forward::workspace_bytes(geometry, model->options().compute, forward_limits(config), config.threads) +
-      Sampler::bytes(geometry.vocabulary, config.threads);
-  const std::uint64_t metadata = core::Core::metadata_bytes(life) + StepBatch::bytes(state->core.cache());
+  const std::uint64_t workspace = footprint.workspace(), metadata = footprint.metadata();
   state->memory = {
       {"weights", model->footprint().total(), model->allocated_bytes(), "packed for the kernels"},
       cache_line(state->store),

@@ -26,6 +26,12 @@ Status validate(const PoolConfig& config) {
   if (b != 16 && b != 32 && b != 64 && b != 128 && b != 256) {
     return Error{ErrorCode::bad_input, fmt::format("block-size is {}, valid: 16, 32, 64, 128 or 256", b)};
   }
+  for (const format::KvType type : {config.kv_format.k, config.kv_format.v}) {
+    if (!format::is_offered(type)) {
+      return Error{ErrorCode::bad_input, fmt::format("kv-cache-dtype is {}, valid: f32, f16 or bf16 (it can be planned, "
+                                                     "not stored)", format::to_string(type))};
+    }
+  }
   KV_TRY(in_range("threads", config.threads, 1, kMaxThreads));
   KV_TRY(in_range("max-num-batched-tokens", config.max_batched_tokens, 1, kMaxRows));
   const std::uint32_t sequences =

@@ -1,7 +1,5 @@
 #include "engine/step_batch.hpp"
 
-#include "cache/footprint.hpp"
-
 namespace kvasir::engine {
 
 StepBatch::StepBatch(const core::Core& core, const store::KvStore& store) {
@@ -12,14 +10,6 @@ StepBatch::StepBatch(const core::Core& core, const store::KvStore& store) {
     tables_.emplace_back(cache.max_sequences(), cache.table_capacity(group));
     kv_.push_back(store.view(group));
   }
-}
-
-std::uint64_t StepBatch::bytes(const cache::KvCache& cache) {
-  std::uint64_t sum = 0;
-  for (std::uint32_t group = 0; group < cache.groups(); ++group) {
-    sum += cache::page_table_bytes(cache.max_sequences(), cache.table_capacity(group));
-  }
-  return sum;
 }
 
 void StepBatch::clear() {

@@ -37,9 +37,6 @@ class StepBatch {
   model::StepInput input() const { return {sequences_, views_, kv_}; }
   std::span<const model::StepSequence> sequences() const { return sequences_; }
 
-  // Bytes of the page tables, as cache/footprint.hpp counts them.
-  static std::uint64_t bytes(const cache::KvCache& cache);
-
  private:
   void clear();
   void add(const cache::KvCache& cache, const core::Request& request, const sched::Chunk& chunk,

@@ -5,16 +5,17 @@
 //
 //   block  = layer 0 | layer 1 | ...                                 (layer_bytes each)
 //   layer  = KV head 0 | KV head 1 | ...                             (head_bytes each)
-//   head   = K tiles | V rows
+//   head   = K tiles | K scales | V rows | V scales                  (scales: formats that have them, one a row)
 //   K tile = 16 keys: [head_dim][16 keys]                            (one channel of 16 keys is contiguous)
 //   V rows = [block_tokens][head_dim]
 //
 // Every part starts at a multiple of 32 bytes (head_dim is a multiple of 8 in every supported model; 16 keys x 2 bytes
-// = 32), so vector loads never straddle parts.
+// = 32), so vector loads never straddle parts. Formats that are not offered (kv_format.hpp) have a layout for its sizes alone.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,11 @@ inline constexpr std::uint32_t kSpanTokens = 256;    // keys of one attention sp
 struct CacheGroup {
   std::vector<std::uint32_t> layers;  // model layer indices, ascending
   std::uint32_t kv_heads = 0;
-  std::uint32_t head_dim = 0;         // elements of a K row and of a V row of one head
+  std::uint32_t head_dim = 0;         // elements of a K row of one head, and of a V row
   KvFormat format;
   std::uint32_t window = 0;           // tokens of history kept, the current one included; 0 = all
   std::uint32_t block_tokens = 32;
+  std::optional<std::uint32_t> v_dim = {};   // of a V row where that differs; 0: K and V are one (a latent)
 };
 
 // What is stored for a model: its cache groups. Layer l lives in group `group_of(l)` as that group's `slot_of(l)`-th layer.
@@ -44,7 +46,8 @@ struct KvGeometry {
 
 class BlockLayout {
  public:
-  // Errors: bad_input if block_tokens is not 16, 32, 64, 128 or 256, head_dim not a positive multiple of 8, or a size overflows.
+  // Errors: bad_input if block_tokens is not 16, 32, 64, 128 or 256 or a size overflows; unsupported if head_dim is not a
+  // positive multiple of 8, or v_dim not a multiple of 8.
   static Result<BlockLayout> create(const CacheGroup& group);
 
   std::size_t block_bytes() const { return block_bytes_; }
@@ -68,7 +71,7 @@ class BlockLayout {
   std::size_t k_tile_bytes() const { return k_tile_bytes_; }
   std::size_t v_start() const { return v_start_; }
 
-  // What one more token of a long sequence costs, all layers of the group, in bytes.
+  // Bytes of one token row, all layers of the group: what one more token of a long sequence costs.
   std::size_t bytes_per_token() const { return block_bytes_ / block_tokens_; }
 
  private:

@@ -10,7 +10,9 @@ struct Name {
   std::string_view name;
   KvType type;
 };
-constexpr std::array kNames = {Name{"f32", KvType::f32}, Name{"f16", KvType::f16}, Name{"bf16", KvType::bf16}};
+constexpr std::array kNames = {
+    Name{"f32", KvType::f32},           Name{"f16", KvType::f16},   Name{"bf16", KvType::bf16}, Name{"fp8_e4m3", KvType::fp8_e4m3},
+    Name{"fp8_e5m2", KvType::fp8_e5m2}, Name{"int8", KvType::int8}, Name{"int4", KvType::int4}};
 
 }  // namespace
 

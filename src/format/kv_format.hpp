@@ -5,10 +5,16 @@
 //   f16   IEEE binary16, round to nearest even; above 65,504 the value becomes infinity (not saturated).
 //   bf16  upper half of binary32, round to nearest even; NaN stays NaN.
 //
+// Known by their size only, for plans; no engine of ours stores them:
+//
+//   fp8_e4m3, fp8_e5m2   8-bit floats, one constant scale a tensor.
+//   int8, int4           integers with one f32 scale a row and KV head, beside the rows of its block.
+//
 // A format's commit group is the number of tokens it needs complete before their stored form is final: 1 for all of
 // the above (a row depends on itself alone). `block_tokens` is a multiple of it and of 16, and divides 256.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,12 +22,24 @@
 
 namespace kvasir::format {
 
-enum class KvType : std::uint8_t { f32, f16, bf16 };
+enum class KvType : std::uint8_t { f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4 };
+inline constexpr std::array kKvTypes = {KvType::f32,      KvType::f16,  KvType::bf16, KvType::fp8_e4m3,
+                                        KvType::fp8_e5m2, KvType::int8, KvType::int4};
 
 // Names as on the command line (`--kv-cache-dtype`).
 std::string_view to_string(KvType type);
 std::optional<KvType> parse_kv_type(std::string_view name);
 
+// Whether rows can be stored in it, not only planned.
+constexpr bool is_offered(KvType type) { return type <= KvType::bf16; }
+
+constexpr std::uint32_t element_bits(KvType type) {
+  return type == KvType::f32 ? 32 : type <= KvType::bf16 ? 16 : type == KvType::int4 ? 4 : 8;
+}
+// Beside the elements of a row, for each KV head.
+constexpr std::uint32_t row_scale_bytes(KvType type) { return type >= KvType::int8 ? 4 : 0; }
+
+// REQUIRES: is_offered(type).
 constexpr std::size_t element_bytes(KvType type) { return type == KvType::f32 ? 4 : 2; }
 constexpr std::uint32_t commit_group(KvType) { return 1; }
 

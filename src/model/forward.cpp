@@ -311,9 +311,15 @@ std::span<const float> Forward::hidden(std::uint32_t row) const {
   return {&state_->ws.hidden[(row - state_->held_first) * state_->g.width], state_->g.width};
 }
 
-std::uint64_t Forward::workspace_bytes(const artifact::ModelGeometry& geometry, Compute, const ForwardLimits& limits, std::size_t threads) {
+std::uint64_t Forward::workspace_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, std::size_t threads) {
   const AttentionPlan plan(shape_of(geometry), limits.rows, limits.sequences, limits.context, threads);
   return Workspace::bytes(geometry, limits, plan, threads);
+}
+
+std::uint64_t Forward::logits_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits) {
+  Carver counting(nullptr);
+  counting.take<float>(std::size_t{limits.logits_rows} * geometry.vocabulary);
+  return counting.used();
 }
 
 }  // namespace kvasir::model

@@ -65,7 +65,9 @@ class Forward {
   std::span<const float> hidden(std::uint32_t row) const;
 
   // Bytes of workspace that limits ask for; what the constructor allocates.
-  static std::uint64_t workspace_bytes(const artifact::ModelGeometry& geometry, Compute compute, const ForwardLimits& limits, std::size_t threads);
+  static std::uint64_t workspace_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, std::size_t threads);
+  // The part of them that holds logits.
+  static std::uint64_t logits_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits);
 
  private:
   struct State;

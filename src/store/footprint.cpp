@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/units.hpp"
 #include "platform/memory.hpp"
 #include "store/superpages.hpp"
@@ -93,6 +94,37 @@ Result<StorePlan> plan_store(const format::KvGeometry& geometry, std::uint64_t c
   if (plan.max_rows() >= minimum_rows) return plan;
   KV_ASSIGN(const std::uint64_t needed, capacity_for_rows(geometry, minimum_rows));
   return too_small(needed, capacity_bytes);
+}
+
+Result<StorePlan> plan_blocks(const format::KvGeometry& geometry, std::span<const std::uint64_t> blocks) {
+  StorePlan plan;
+  KV_ASSIGN(plan.groups, layouts(geometry));
+  KV_CHECK(blocks.size() == plan.groups.size(), "one number of blocks a group");
+  for (std::size_t g = 0; g < blocks.size(); ++g) {
+    if (blocks[g] > kMaxBlocks)
+      return Error{ErrorCode::bad_input, fmt::format("{} blocks of one cache group; at most {} can be numbered", blocks[g], kMaxBlocks)};
+    plan.groups[g].blocks = static_cast<std::uint32_t>(blocks[g]);
+  }
+  if (plan.groups.size() > 1) {
+    KV_ASSIGN(plan.superpage_bytes, slice_superpages(plan.groups));
+  } else {
+    GroupPlan& only = plan.groups[0];
+    only.blocks_per_superpage = std::max(only.blocks, 1u);
+    KV_ASSIGN(plan.superpage_bytes, checked_mul(only.blocks, only.layout.block_bytes()));
+  }
+  std::uint64_t superpages = 0, used = 0;
+  for (GroupPlan& g : plan.groups) {
+    g.first_superpage = superpages;
+    g.superpages = ceil_div(g.blocks, g.blocks_per_superpage);
+    superpages += g.superpages;
+    KV_ASSIGN(const std::uint64_t bytes, checked_mul(g.blocks, g.layout.block_bytes()));
+    KV_ASSIGN(used, checked_add(used, bytes));
+  }
+  KV_ASSIGN(plan.arena_bytes, checked_mul(superpages, plan.superpage_bytes));
+  KV_TRY(checked_add(plan.arena_bytes, platform::page_bytes()));
+  plan.capacity_bytes = round_up(plan.arena_bytes, platform::page_bytes());
+  plan.slack_bytes = plan.capacity_bytes - used;
+  return plan;
 }
 
 Result<std::uint64_t> capacity_for_rows(const format::KvGeometry& geometry, std::uint64_t rows) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.hpp"
@@ -37,6 +38,10 @@ struct StorePlan {
 // Errors: does_not_fit with both numbers, bad_input from the geometry.
 Result<StorePlan> plan_store(const format::KvGeometry& geometry, std::uint64_t capacity_bytes,
                              std::uint64_t minimum_rows = 1);
+
+// The plan with so many blocks of each group and the least capacity, in whole pages, that holds them. blocks: [groups].
+// Errors: bad_input if a size overflows or a group has more blocks than can be numbered.
+Result<StorePlan> plan_blocks(const format::KvGeometry& geometry, std::span<const std::uint64_t> blocks);
 
 // The least capacity, in whole pages, whose plan holds one sequence of `rows` rows (of one row for 0). Errors:
 // bad_input if it overflows.

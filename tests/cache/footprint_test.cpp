@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cache/block_pool.hpp"
 #include "cache/kv_cache.hpp"
 #include "cache/page_table.hpp"
@@ -28,6 +30,17 @@ TEST(Footprint, BlocksAndLastBlockOfEveryLength) {
     ++last;
   }
   EXPECT_EQ(blocks_for_rows(kRowsUnbounded, 16), kRowsUnbounded / 16 + 1) << "no overflow on the way";
+}
+
+// Slid over every place in its blocks, a window never lies in more, and in some place in as many.
+TEST(Footprint, AWindowLiesInNoMoreBlocksThanPlanned) {
+  for (std::uint32_t window = 1; window < 40; ++window) {
+    std::uint64_t most = 0;
+    for (std::uint64_t end = window; end < window + 200; ++end) most = std::max(most, (end - 1) / 8 - (end - window) / 8 + 1);
+    EXPECT_EQ(blocks_for_window(10'000, window, 8), most) << window;
+  }
+  EXPECT_EQ(blocks_for_window(10, 512, 8), 2u) << "a sequence shorter than its window";
+  EXPECT_EQ(blocks_for_window(10, 0, 8), 2u);
 }
 
 TEST(Footprint, TableCapacityIsTheSmallerOfContextAndPool) {

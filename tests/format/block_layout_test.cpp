@@ -53,6 +53,25 @@ TEST(BlockLayout, SizesAreWhatTheFormatSays) {
   EXPECT_EQ(layout->head_bytes(), layout->layer_bytes() / 3);
 }
 
+TEST(BlockLayout, VRowsMayHaveAnotherWidthOrNone) {
+  CacheGroup wide = group(2, 4, 192, {KvType::f16, KvType::f16}, 32);
+  wide.v_dim = 128;
+  EXPECT_EQ(BlockLayout::create(wide)->bytes_per_token(), 2u * 4 * (192 + 128) * 2);
+  CacheGroup latent = group(60, 1, 576, {KvType::int8, KvType::int8}, 64);
+  latent.v_dim = 0;
+  EXPECT_EQ(BlockLayout::create(latent)->bytes_per_token(), 60u * (576 + 4)) << "K and V are one: one scale";
+  latent.v_dim = 12;
+  EXPECT_EQ(BlockLayout::create(latent).error().code, ErrorCode::unsupported);
+}
+
+TEST(BlockLayout, ScalesLieBesideTheRowsOfTheirBlock) {
+  const auto layout = BlockLayout::create(group(1, 2, 64, {KvType::int4, KvType::int8}, 16));
+  ASSERT_TRUE(layout.ok());
+  EXPECT_EQ(layout->v_start(), 16u * (32 + 4));
+  EXPECT_EQ(layout->head_bytes(), 16u * (32 + 4 + 64 + 4));
+  EXPECT_EQ(layout->bytes_per_token(), 2u * (32 + 4 + 64 + 4));
+}
+
 TEST(BlockLayout, PartsStartAtMultiplesOf32Bytes) {
   for (const std::uint32_t head_dim : {8u, 16u, 40u, 80u}) {
     const auto layout = BlockLayout::create(group(3, 2, head_dim, {KvType::f16, KvType::bf16}, 16));

@@ -85,7 +85,8 @@ TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
 }
 
 TEST(KvFormat, NamesAndSizes) {
-  for (const KvType type : {KvType::f32, KvType::f16, KvType::bf16}) EXPECT_EQ(parse_kv_type(to_string(type)), type);
+  for (const KvType type : kKvTypes) EXPECT_EQ(parse_kv_type(to_string(type)), type);
+  for (const KvType type : kKvTypes) EXPECT_EQ(is_offered(type), to_string(type) == "f32" || to_string(type).ends_with("f16"));
   EXPECT_EQ(to_string(KvType::bf16), "bf16");
   EXPECT_EQ(parse_kv_type("F16"), std::nullopt);
   EXPECT_EQ(parse_kv_type(""), std::nullopt);

@@ -1,0 +1,26 @@
+// From the MODEL argument of `plan` to what the planner starts from: a GGUF (its header alone is read), a Hugging Face
+// config.json or a folder with one, or the name of a known model.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artifact/geometry.hpp"
+#include "artifact/model_shape.hpp"
+#include "base/result.hpp"
+#include "plan/capacity_plan.hpp"
+
+namespace kvasir::cli {
+
+struct PlannedModel {
+  artifact::ModelShape shape;
+  artifact::ModelGeometry geometry;      // of the engine's buffers
+  std::vector<plan::PlanLine> weights;
+};
+
+// set: "key=value" overrides of the shape's fields. Errors: of the file or the name, naming what would be valid; usage for
+// an override without '='.
+Result<PlannedModel> read_planned_model(const std::string& model, const std::vector<std::string>& set);
+
+}  // namespace kvasir::cli

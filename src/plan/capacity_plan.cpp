@@ -1,0 +1,187 @@
+#include "plan/capacity_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "engine/footprint.hpp"
+#include "store/footprint.hpp"
+
+namespace kvasir::plan {
+namespace {
+
+constexpr std::uint32_t kAssumedWidening = 4;   // of a feed-forward block whose width nobody told
+
+Status in_range(std::string_view key, std::uint64_t value, std::uint64_t most) {
+  if (value >= 1 && value <= most) return ok_status();
+  return Error{ErrorCode::bad_input, fmt::format("{} is {}, valid: 1 to {}", key, value, most)};
+}
+
+std::string row_words(const PlannedGroup& g) {
+  const format::CacheGroup& c = g.group;
+  const std::string width = c.v_dim.value_or(c.head_dim) == 0 ? fmt::format("{}", c.head_dim)
+                            : fmt::format("({} + {})", c.head_dim, c.v_dim.value_or(c.head_dim));
+  const std::string format = c.format.k == c.format.v
+                                 ? std::string(format::to_string(c.format.k))
+                                 : fmt::format("{}/{}", format::to_string(c.format.k), format::to_string(c.format.v));
+  return fmt::format("{} layers x {} heads x {} {}", c.layers.size(), c.kv_heads, width, format);
+}
+
+// Collects lines; the sum is checked at each.
+class Lines {
+ public:
+  explicit Lines(CapacityPlan& plan) : plan_(plan) {}
+  Status add(PlanLine line) {
+    KV_ASSIGN(plan_.total_bytes, checked_add(plan_.total_bytes, line.bytes));
+    plan_.lines.push_back(std::move(line));
+    return ok_status();
+  }
+
+ private:
+  CapacityPlan& plan_;
+};
+
+Status add_weights(const PlanInput& input, CapacityPlan& plan, Lines& lines) {
+  for (const PlanLine& line : input.weights) {
+    KV_ASSIGN(plan.weights_bytes, checked_add(plan.weights_bytes, line.bytes));
+    KV_TRY(lines.add(line));
+  }
+  return ok_status();
+}
+
+Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+  for (const PlannedGroup& g : plan.kv.groups) {
+    const std::uint64_t each = g.blocks(input.length);
+    KV_ASSIGN(const std::uint64_t all, checked_mul(each, input.requests));
+    KV_ASSIGN(const std::uint64_t bytes, checked_mul(all, g.layout.block_bytes()));
+    KV_ASSIGN(plan.kv_bytes, checked_add(plan.kv_bytes, bytes));
+    blocks.push_back(all);
+    const std::string span = g.group.window == 0 ? "" : fmt::format(", {} of {} tokens", to_string(g.kind), g.group.window);
+    KV_TRY(lines.add({fmt::format("kv.{}", to_string(g.kind)), bytes,
+                      fmt::format("{} x {} blocks of {} tokens x {} B ({}{})", input.requests, each,
+                                  g.layout.block_tokens(), g.layout.block_bytes(), row_words(g), span),
+                      "requests, length, kv_heads, head_dim"}));
+  }
+  KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
+  KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
+  plan.kv_bytes_per_token = plan.kv.growth_bytes();
+  if (plan.kv.state_bytes == 0) return ok_status();
+  KV_ASSIGN(plan.state_bytes, checked_mul(plan.kv.state_bytes, input.requests));
+  return lines.add({"kv.state", plan.state_bytes,
+                    fmt::format("{} x {} B, {} recurrent layers, whatever the length", input.requests,
+                                plan.kv.state_bytes, plan.kv.recurrent_layers),
+                    "requests, state"});
+}
+
+engine::PoolConfig pool_config(const PlanInput& input) {
+  engine::PoolConfig config;
+  config.block_tokens = input.kv.block_tokens;
+  config.max_sequences = static_cast<std::uint32_t>(input.requests);
+  config.max_batched_tokens = std::max(input.batched_tokens, config.max_sequences);
+  config.max_model_len = static_cast<std::uint32_t>(input.length);
+  config.max_queued = std::max(config.max_queued, config.max_sequences);
+  config.threads = input.threads;
+  return config;
+}
+
+Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, const std::vector<std::uint64_t>& blocks) {
+  if (blocks.empty()) return ok_status();
+  KV_ASSIGN(store::StorePlan store, store::plan_blocks(plan.kv.geometry(), blocks));
+  artifact::ModelGeometry geometry = input.geometry;
+  geometry.context = std::max(geometry.context, static_cast<std::uint32_t>(input.length));
+  const engine::PoolConfig config = pool_config(input);
+  KV_ASSIGN(const engine::EngineFootprint engine, engine::engine_footprint(geometry, std::move(store), config));
+  KV_TRY(lines.add({"kv.slack", engine.store.slack_bytes, "tails of superpages and of the last page", "block_size"}));
+  KV_TRY(lines.add({"activations", engine.activations,
+                    fmt::format("{} rows a step, {} threads", config.max_batched_tokens, config.threads),
+                    "max_num_batched_tokens, width, feed_forward"}));
+  KV_TRY(lines.add({"logits", engine.logits,
+                    fmt::format("{} rows x {} tokens f32", engine.config.logits_rows, geometry.vocabulary),
+                    "requests, vocabulary"}));
+  KV_TRY(lines.add({"sampler", engine.sampler, fmt::format("{} threads x {} tokens", config.threads, geometry.vocabulary),
+                    "threads, vocabulary"}));
+  return lines.add({"metadata", engine.metadata(),
+                    fmt::format("block pools, block tables and page tables of {} sequences, {} requests",
+                                config.max_sequences, config.max_queued),
+                    "requests, length, block_size"});
+}
+
+// The largest value in [1, most] for which `fits` holds, 0 if none; `fits` holds below any value it holds for.
+template <class Fits>
+Result<std::uint64_t> largest(std::uint64_t most, Fits&& fits) {
+  std::uint64_t good = 0, bad = most + 1;
+  while (bad - good > 1) {
+    const std::uint64_t middle = good + (bad - good) / 2;
+    KV_ASSIGN(const bool fit, fits(middle));
+    (fit ? good : bad) = middle;
+  }
+  return good;
+}
+
+// What cannot be planned for its size does not fit either.
+Result<bool> fits(const PlanInput& input, std::uint64_t memory) {
+  Result<CapacityPlan> plan = plan_capacity(input);
+  if (plan.ok()) return plan->total_bytes <= memory;
+  if (plan.error().code == ErrorCode::bad_input) return false;
+  return std::move(plan).error();
+}
+
+}  // namespace
+
+artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape) {
+  artifact::ModelGeometry out;
+  out.architecture = shape.family;
+  out.name = shape.name;
+  out.layers = static_cast<std::uint32_t>(shape.layers.size());
+  out.width = shape.width;
+  out.heads = shape.heads;
+  std::uint32_t kv_heads = 0;
+  for (const artifact::LayerShape& layer : shape.layers) {
+    kv_heads = std::max(kv_heads, layer.kv_heads);
+    out.head_dim = std::max(out.head_dim, layer.k_dim);
+    const std::uint64_t experts =
+        std::uint64_t{layer.expert_width} * (shape.experts_per_token + std::uint64_t{layer.shared_experts});
+    out.feed_forward = std::max({out.feed_forward, layer.feed_forward,
+                                 static_cast<std::uint32_t>(std::min<std::uint64_t>(experts, 1u << 24))});
+  }
+  // Buffers are sized by one number of KV heads: the largest, where it divides the query heads.
+  if (out.heads == 0) out.heads = 1;
+  out.kv_heads.assign(out.layers, kv_heads > 0 && out.heads % kv_heads == 0 ? kv_heads : out.heads);
+  if (out.feed_forward == 0) out.feed_forward = kAssumedWidening * shape.width;
+  out.vocabulary = shape.vocabulary;
+  out.context = shape.context;
+  out.rope.dim = out.head_dim;
+  out.tied_head = shape.tied_head;
+  out.parameters = shape.parameters;
+  return out;
+}
+
+Result<CapacityPlan> plan_capacity(const PlanInput& input) {
+  KV_TRY(in_range("requests", input.requests, kMaxRequests));
+  KV_TRY(in_range("length", input.length, kMaxLength));
+  CapacityPlan plan;
+  Lines lines(plan);
+  KV_TRY(add_weights(input, plan, lines));
+  KV_ASSIGN(plan.kv, kv_groups(input.shape, input.kv));
+  std::vector<std::uint64_t> blocks;
+  KV_TRY(add_kv(input, plan, lines, blocks));
+  KV_TRY(add_engine(input, plan, lines, blocks));
+  return plan;
+}
+
+Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
+  return largest(kMaxRequests, [&](std::uint64_t requests) {
+    input.requests = requests;
+    return fits(input, memory);
+  });
+}
+
+Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
+  return largest(std::min<std::uint64_t>(input.shape.context, kMaxLength), [&](std::uint64_t length) {
+    input.length = length;
+    return fits(input, memory);
+  });
+}
+
+}  // namespace kvasir::plan

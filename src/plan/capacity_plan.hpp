@@ -1,0 +1,64 @@
+// The memory a model needs to serve so many sequences of a length: a line for each thing that takes memory, and their sum.
+// Thread rule: pure; any thread.
+//
+//   total_bytes = sum of lines = weights_bytes + kv_bytes + state_bytes + everything else, each line once
+//   kv_bytes    = blocks of all sequences; kv_payload_bytes <= kv_bytes is what their rows take in them
+//
+// Every number comes from the footprint function of the layer that allocates it; nothing here multiplies layers by heads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "artifact/geometry.hpp"
+#include "artifact/model_shape.hpp"
+#include "base/result.hpp"
+#include "plan/kv_groups.hpp"
+
+namespace kvasir::plan {
+
+inline constexpr std::uint64_t kMaxRequests = 1u << 20;
+inline constexpr std::uint64_t kMaxLength = (1u << 31) - 1;   // positions are int32
+
+struct PlanLine {
+  std::string name;    // "weights.attention", "kv.full", "activations" ...: stable, for programs
+  std::uint64_t bytes = 0;
+  std::string how;     // the sum in words
+  std::string field;   // which field of the model or which option said so
+};
+
+struct PlanInput {
+  artifact::ModelShape shape;
+  artifact::ModelGeometry geometry;   // of the engine's buffers: from the file, or engine_geometry(shape)
+  std::vector<PlanLine> weights;      // weights.hpp
+  KvChoice kv;
+  std::uint64_t requests = 1;         // sequences held at once
+  std::uint64_t length = 0;           // tokens of each, prompt and answer
+  std::uint32_t batched_tokens = 512; // of one step, or as many as requests if they are more
+  std::uint32_t threads = 2;
+};
+
+struct CapacityPlan {
+  std::vector<PlanLine> lines;
+  KvGroups kv;
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t kv_bytes = 0, kv_payload_bytes = 0;
+  std::uint64_t kv_bytes_per_token = 0;   // one more token of a long sequence
+  std::uint64_t state_bytes = 0;          // recurrent layers, all sequences
+  std::uint64_t total_bytes = 0;
+};
+
+// The geometry by which an engine's buffers would be sized for a model it does not run.
+artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape);
+
+// Errors: bad_input naming requests or length, its value and what is valid; a size that overflows; the layouts'.
+Result<CapacityPlan> plan_capacity(const PlanInput& input);
+
+// Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.
+Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory);
+// Longest sequences, in tokens, of which `memory` bytes serve input.requests; 0: not even one token. At most the model's
+// context. input.length does not count.
+Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory);
+
+}  // namespace kvasir::plan

@@ -1,0 +1,146 @@
+#include "plan/kv_groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "cache/footprint.hpp"
+
+namespace kvasir::plan {
+namespace {
+
+using artifact::LayerShape;
+using artifact::Memory;
+
+// What two layers must have in common to share a block.
+struct RowShape {
+  GroupKind kind;
+  std::uint32_t kv_heads, k_dim, v_dim, window, merged;
+  bool operator==(const RowShape&) const = default;
+};
+
+GroupKind kind_of(const LayerShape& layer) {
+  if (layer.memory == Memory::latent) return GroupKind::latent;
+  if (layer.window == 0) return GroupKind::full;
+  return layer.chunked ? GroupKind::chunk : GroupKind::window;
+}
+
+// A layer's rows; those of recent tokens besides merged ones; those of its index.
+std::vector<RowShape> rows_of(const LayerShape& layer) {
+  if (layer.memory != Memory::attention && layer.memory != Memory::latent) return {};
+  std::vector<RowShape> rows{{kind_of(layer), layer.kv_heads, layer.k_dim, layer.v_dim, layer.window, layer.merged}};
+  if (layer.recent > 0) rows.push_back({GroupKind::window, layer.kv_heads, layer.k_dim, layer.v_dim, layer.recent, 1});
+  if (layer.index_dim > 0) rows.push_back({GroupKind::index, 1, layer.index_dim, 0, layer.window, layer.merged});
+  return rows;
+}
+
+struct Building {
+  RowShape shape;
+  std::vector<std::uint32_t> layers;
+};
+
+Result<PlannedGroup> finish(const Building& built, const KvChoice& choice) {
+  PlannedGroup out;
+  out.kind = built.shape.kind;
+  out.merged = built.shape.merged;
+  out.group = {.layers = built.layers,
+               .kv_heads = built.shape.kv_heads,
+               .head_dim = built.shape.k_dim,
+               .format = choice.format,
+               .window = built.shape.window,
+               .block_tokens = choice.block_tokens,
+               .v_dim = built.shape.v_dim};
+  Result<format::BlockLayout> layout = format::BlockLayout::create(out.group);
+  if (!layout.ok()) {
+    Error error = std::move(layout).error();
+    error.message = fmt::format("layer {}: {}", built.layers.front(), error.message);
+    return error;
+  }
+  out.layout = *layout;
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::full: return "full";
+    case GroupKind::window: return "window";
+    case GroupKind::chunk: return "chunk";
+    case GroupKind::latent: return "latent";
+    case GroupKind::index: return "index";
+  }
+  return "?";
+}
+
+std::uint64_t PlannedGroup::rows(std::uint64_t length) const {
+  const std::uint64_t stored = ceil_div(length, merged);
+  return group.window == 0 ? stored : std::min<std::uint64_t>(stored, group.window);
+}
+
+std::uint64_t PlannedGroup::blocks(std::uint64_t length) const {
+  const std::uint64_t stored = ceil_div(length, merged);
+  // A chunk begins where a block does; a window anywhere.
+  if (kind == GroupKind::chunk) return cache::blocks_for_rows(rows(length), layout.block_tokens());
+  return cache::blocks_for_window(stored, group.window, layout.block_tokens());
+}
+
+std::uint64_t PlannedGroup::growth_bytes() const {
+  return group.window != 0 ? 0 : layout.bytes_per_token() / merged;
+}
+
+format::KvGeometry KvGroups::geometry() const {
+  format::KvGeometry out;
+  for (const PlannedGroup& g : groups) out.groups.push_back(g.group);
+  return out;
+}
+
+Result<std::uint64_t> KvGroups::payload_bytes(std::uint64_t length) const {
+  std::uint64_t sum = 0;
+  for (const PlannedGroup& g : groups) {
+    KV_ASSIGN(const std::uint64_t bytes, checked_mul(g.rows(length), g.layout.bytes_per_token()));
+    KV_ASSIGN(sum, checked_add(sum, bytes));
+  }
+  return sum;
+}
+
+Result<std::uint64_t> KvGroups::block_bytes(std::uint64_t length) const {
+  std::uint64_t sum = 0;
+  for (const PlannedGroup& g : groups) {
+    KV_ASSIGN(const std::uint64_t bytes, checked_mul(g.blocks(length), g.layout.block_bytes()));
+    KV_ASSIGN(sum, checked_add(sum, bytes));
+  }
+  return sum;
+}
+
+std::uint64_t KvGroups::growth_bytes() const {
+  std::uint64_t sum = 0;
+  for (const PlannedGroup& g : groups) sum += g.growth_bytes();
+  return sum;
+}
+
+Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& choice) {
+  std::vector<Building> building;
+  KvGroups out;
+  for (std::uint32_t layer = 0; layer < shape.layers.size(); ++layer) {
+    const LayerShape& one = shape.layers[layer];
+    if (one.memory == Memory::recurrent) {
+      KV_ASSIGN(const std::uint64_t bytes, checked_mul(one.state_elements, one.state_bytes));
+      KV_ASSIGN(out.state_bytes, checked_add(out.state_bytes, bytes));
+      ++out.recurrent_layers;
+    }
+    for (const RowShape& rows : rows_of(one)) {
+      auto at = std::ranges::find(building, rows, &Building::shape);
+      if (at == building.end()) at = building.insert(at, {rows, {}});
+      at->layers.push_back(layer);
+    }
+  }
+  for (const Building& built : building) {
+    KV_ASSIGN(PlannedGroup group, finish(built, choice));
+    out.groups.push_back(std::move(group));
+  }
+  return out;
+}
+
+}  // namespace kvasir::plan

@@ -1,0 +1,175 @@
+// kvasir plan, as a person and as a program uses it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program.hpp"
+#include "tests/support/tiny_model.hpp"
+
+namespace kvasir::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+json planned(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "plan");
+  arguments.emplace_back("--json");
+  const ProgramRun run = run_program(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return json::parse(run.out, nullptr, false);
+}
+
+ProgramRun refused(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "plan");
+  return run_program(arguments);
+}
+
+const std::string& tiny() {
+  static const std::string path = [] {
+    std::string made = scratch_path("plan.gguf");
+    write_tiny_model(TinyModelSpec::gqa(), made);
+    return made;
+  }();
+  return path;
+}
+
+std::string config(const std::string& text) {
+  const std::string folder = scratch_path("config");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.json") << text;
+  return folder;
+}
+
+constexpr const char* kSmallConfig =
+    R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "intermediate_size": 96, "vocab_size": 300, "max_position_embeddings": 512, "tie_word_embeddings": false})";
+
+TEST(Plan, TellsWhatProgramsRelyOn) {
+  const json plan = planned({"llama-3.1-70b", "--requests", "32", "--length", "8192", "--kv-cache-dtype", "bf16"});
+  EXPECT_EQ(plan["kv_bytes"], 80ull << 30);
+  EXPECT_EQ(plan["kv_payload_bytes"], 80ull << 30);
+  EXPECT_EQ(plan["kv_bytes_per_token"], 327'680);
+  EXPECT_TRUE(plan["max_sequences"].is_null()) << "nobody said how much memory there is";
+  std::uint64_t sum = 0, weights = 0;
+  for (const json& line : plan["lines"]) {
+    sum += line["bytes"].get<std::uint64_t>();
+    if (line["name"].get<std::string>().starts_with("weights")) weights += line["bytes"].get<std::uint64_t>();
+    EXPECT_NE(line["how"], "");
+    EXPECT_NE(line["field"], "");
+  }
+  EXPECT_EQ(plan["total_bytes"], sum);
+  EXPECT_EQ(plan["weights_bytes"], weights);
+}
+
+TEST(Plan, SaysNoWithItsExitCode) {
+  const ProgramRun fits = refused({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "100GiB", "--json"});
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+  const ProgramRun alone = refused({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "76GiB"});
+  EXPECT_EQ(alone.exit_code, 3) << "64 GiB of cache do not fit beside 12.6 GiB of weights";
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("Does not fit in 76.0 GiB"), HasSubstr("31 sequences fit;")));
+}
+
+TEST(Plan, OfAFileIsWhatRunReports) {
+  const json plan = planned({tiny(), "--length", "200", "--block-size", "16", "--threads", "2"});
+  const ProgramRun run = run_program({"run", tiny(), "--prompt", "a", "--max-tokens", "2", "--no-chat-template", "--json", "--max-model-len", "200",
+                                      "--block-size", "16", "--max-num-seqs", "1", "--threads", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json told = json::parse(run.out)["memory"]["lines"];
+  std::uint64_t metadata = 0, workspace = 0, slack = 0;
+  for (const json& line : plan["lines"]) {
+    const std::string name = line["name"];
+    const std::uint64_t bytes = line["bytes"];
+    if (name == "metadata") metadata += bytes;
+    if (name == "activations" || name == "logits" || name == "sampler") workspace += bytes;
+    if (name == "kv.slack") slack += bytes;
+  }
+  const auto computed = [&told](const char* name) -> std::uint64_t {
+    for (const json& line : told) {
+      if (line["name"] == name) return line["computed_bytes"];
+    }
+    return 0;
+  };
+  EXPECT_EQ(computed("weights"), plan["weights_bytes"]);
+  EXPECT_EQ(computed("cache"), plan["kv_bytes"]);
+  EXPECT_EQ(computed("slack"), slack);
+  EXPECT_EQ(computed("workspace"), workspace);
+  EXPECT_EQ(computed("metadata"), metadata);
+}
+
+TEST(Plan, ReadsAConfigurationAndItsFolder) {
+  const std::string folder = config(kSmallConfig);
+  const json plan = planned({folder, "--length", "100"});
+  EXPECT_EQ(plan, planned({folder + "/config.json", "--length", "100"}));
+  EXPECT_EQ(plan["kv_bytes_per_token"], 2 * 2 * (16 + 16) * 2);
+  EXPECT_EQ(planned({folder, "--set", "kv_heads=4"})["kv_bytes_per_token"], 2 * 4 * (16 + 16) * 2);
+}
+
+TEST(Plan, WhatIsWrongIsNamed) {
+  const std::string broken = config(R"({"model_type": "llama", "num_hidden_layers": -2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 9, "max_position_embeddings": 64})");
+  const struct {
+    std::vector<std::string> arguments;
+    int code;
+    std::vector<std::string> words;
+  } cases[] = {
+      {{"lama-3-8b"}, 4, {"lama-3-8b", "'Llama-3-8B'"}},
+      {{"./nothing.gguf"}, 4, {"nothing.gguf"}},
+      {{broken}, 4, {"num_hidden_layers", "-2"}},
+      {{"llama-3-8b", "--kv-cache-dtype", "int9"}, 2, {"int9", "int8"}},
+      {{"llama-3-8b", "--kv-cache-dtype", "int8/"}, 2, {"int8/"}},
+      {{"llama-3-8b", "--requests", "0"}, 2, {"--requests", "0"}},
+      {{"llama-3-8b", "--length", "1000000000000"}, 2, {"--length", "1000000000000"}},
+      {{"llama-3-8b", "--block-size", "17"}, 2, {"--block-size", "17"}},
+      {{"llama-3-8b", "--memory", "much"}, 2, {"--memory", "much"}},
+      {{"llama-3-8b", "--set", "kv_heads"}, 2, {"kv_heads", "KEY=VALUE"}},
+      {{"llama-3-8b", "--set", "kv_haeds=8"}, 4, {"kv_haeds", "kv_heads"}},
+      {{"llama-3-8b", "--set", "kv_heads=5"}, 4, {"kv_heads", "5"}},
+      {{"llama-3-8b", "--set", "layers=0"}, 4, {"layers", "0"}},
+  };
+  for (const auto& one : cases) {
+    const ProgramRun run = refused(one.arguments);
+    EXPECT_EQ(run.exit_code, one.code) << one.arguments.back() << ": " << run.err;
+    EXPECT_EQ(run.out, "");
+    for (const std::string& word : one.words) EXPECT_THAT(run.err, HasSubstr(word)) << one.arguments.back();
+  }
+}
+
+// Rows "| `kvasir plan ...` | `key` | number |" of the pages about capacity.
+TEST(Plan, NumbersInTheDocsAreWhatItTells) {
+  const std::regex row(R"(`kvasir plan ([^`]+)` \| `(\w+)` \| (\d+) \|)");
+  for (const char* page : {"capacity.md", "claims.md"}) {
+    std::ifstream file(std::string(KVASIR_SOURCE_DIR "/docs/") + page);
+    int rows = 0;
+    for (std::string line; std::getline(file, line);) {
+      std::smatch found;
+      if (!std::regex_search(line, found, row)) continue;
+      std::istringstream words(found[1]);
+      std::vector<std::string> arguments{"plan"};
+      for (std::string word; words >> word;) arguments.push_back(word);
+      arguments.emplace_back("--json");
+      const ProgramRun run = run_program(arguments);
+      const json plan = json::parse(run.out, nullptr, false);
+      ASSERT_TRUE(plan.is_object()) << line << run.err;
+      EXPECT_EQ(plan.value(found[2], json()), json(std::stoull(found[3]))) << page << ": " << line;
+      ++rows;
+    }
+    EXPECT_GE(rows, 8) << page;
+  }
+}
+
+TEST(Plan, WarnsOfWhatPeopleForget) {
+  EXPECT_THAT(planned({"llama-2-7b", "--length", "5000"})["warnings"].dump(), HasSubstr("beyond the 4096 tokens"));
+  EXPECT_THAT(planned({"llama-2-7b", "--length", "257", "--block-size", "256"})["warnings"].dump(), HasSubstr("blocks of 256 tokens leave 49.8 %"));
+  EXPECT_EQ(planned({"llama-2-7b", "--length", "4096"})["warnings"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace kvasir::test
