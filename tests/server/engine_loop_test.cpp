@@ -203,7 +203,7 @@ TEST(EngineLoop, AStepsEventsComeBetweenTheHooksTwoCalls) {
     depth += telling ? 1 : -1;
     begun += telling ? 1 : 0;
   };
-  const auto loop = make_loop(config, pool_of(64, 2));
+  const auto loop = make_loop(config, pool_of(64));
   const auto first = std::make_shared<Watch>(depth, std::vector<std::size_t>{0});
   const auto second = std::make_shared<Watch>(depth, std::vector<std::size_t>{});
   submit(*loop, request_of({1, 2, 3}, 5), first);
