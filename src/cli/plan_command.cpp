@@ -25,6 +25,8 @@ namespace {
 
 using report::Json;
 
+constexpr std::size_t kShownName = 80;
+
 struct Flags {
   std::string model;
   std::string kv_cache_dtype = "f16";
@@ -75,6 +77,7 @@ std::vector<std::string> warnings_of(const plan::PlanInput& input, const plan::C
     out.push_back(fmt::format("blocks of {} tokens leave {:.1f} % of the cache empty at this length; smaller blocks waste less",
                               input.kv.block_tokens, 100.0 * static_cast<double>(rounding) / static_cast<double>(plan.kv_bytes)));
   }
+  if (plan.weights_bytes == 0) out.push_back("nothing says how many weights there are, so they are not in the total: --set parameters=70B, or weights by --set feed_forward=N");
   for (const std::string& field : input.shape.unverified) out.push_back(fmt::format("not verified at its source: {}", field));
   return out;
 }
@@ -128,22 +131,24 @@ std::string sequences(std::uint64_t count) {
 void print(const Flags& flags, const Planned& planned, std::ostream& out) {
   const plan::PlanInput& input = planned.input;
   const plan::CapacityPlan& plan = planned.plan;
-  out << fmt::format("{}: {} of {} tokens, {} cache\n\n", input.shape.name, sequences(input.requests),
+  out << fmt::format("{}: {} of {} tokens, {} cache\n\n", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),
                      report::format_count(input.length), flags.kv_cache_dtype);
   report::Table table({{"", report::Align::left}, {"size", report::Align::right}, {"how", report::Align::left}});
   for (const plan::PlanLine& line : plan.lines) table.add_row({line.name, format_bytes(line.bytes), line.how});
   table.add_rule();
   table.add_row({"total", format_bytes(plan.total_bytes), fmt::format("{} B", report::format_count(plan.total_bytes))});
   out << table.render();
-  out << fmt::format("\nOne more token of a sequence: {}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
+  out << fmt::format("\nOne more token of a long sequence: {}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
                      format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
   if (planned.fit) {
-    out << fmt::format("{} {}. At this length {} fit; {} fit up to {} tokens.\n",
-                       planned.fit->fits ? "Fits in" : "Does not fit in", format_bytes(flags.memory),
-                       sequences(planned.fit->max_sequences), sequences(input.requests),
-                       report::format_count(planned.fit->longest_length));
+    const Fit& fit = *planned.fit;
+    out << fmt::format("{} {}. At this length {} would fit{}; of {} each could have {}.\n",
+                       fit.fits ? "Fits in" : "Does not fit in", format_bytes(flags.memory),
+                       fit.max_sequences == 0 ? "none" : sequences(fit.max_sequences),
+                       fit.max_sequences == plan::kMaxRequests ? " (more are not looked for)" : "", sequences(input.requests),
+                       fit.longest_length == 0 ? "no token at all" : report::format_count(fit.longest_length) + " tokens");
   }
-  for (const std::string& warning : planned.warnings) out << "warning: " << warning << '\n';
+  for (const std::string& warning : planned.warnings) out << "warning: " << report::printable(warning) << '\n';
 }
 
 int run_plan(const Flags& flags, Console& console) {

@@ -14,23 +14,30 @@ std::uint32_t spans_for(std::uint32_t keys) { return static_cast<std::uint32_t>(
 
 }  // namespace
 
+AttentionSizes attention_sizes(const AttentionShape& shape, std::uint32_t max_rows, std::uint32_t max_sequences,
+                               std::uint32_t max_context, std::size_t threads) {
+  AttentionSizes sizes;
+  const std::size_t group = shape.heads / shape.kv_heads, spans = spans_for(max_context);
+  sizes.rows_per_tile = std::max(1u, static_cast<std::uint32_t>(kernels::kMaxAttentionLines / group));
+  sizes.tile_lines = sizes.rows_per_tile * group;
+  // A plan is split only below few_tiles tiles, and only where it is small: four rows a tile at most.
+  const std::size_t few_tiles = kItemsPerThread * threads;
+  sizes.split_lines = (few_tiles + shape.kv_heads) * spans * group * 4;
+  sizes.tiles = shape.kv_heads * (ceil_div(max_rows, sizes.rows_per_tile) + max_sequences);
+  sizes.items = std::max(sizes.tiles, (few_tiles + shape.kv_heads) * spans);
+  return sizes;
+}
+
 AttentionPlan::AttentionPlan(const AttentionShape& shape, std::uint32_t max_rows, std::uint32_t max_sequences,
                              std::uint32_t max_context, std::size_t threads)
-    : shape_(shape), threads_(threads) {
-  const std::uint32_t group = shape.heads / shape.kv_heads;
-  rows_per_tile_ = std::max(1u, static_cast<std::uint32_t>(kernels::kMaxAttentionLines) / group);
-  const std::uint32_t spans = spans_for(max_context);
-  const std::uint32_t few_tiles = kItemsPerThread * static_cast<std::uint32_t>(threads);
-  // A plan is split only below few_tiles tiles, and only where it is small: four rows a tile at most.
-  max_split_lines_ = (few_tiles + shape.kv_heads) * spans * group * 4;
-  const std::size_t max_tiles = std::size_t{shape.kv_heads} * (ceil_div(max_rows, rows_per_tile_) + max_sequences);
-  tiles_.reserve(max_tiles);
-  items_.reserve(std::max<std::size_t>(max_tiles, std::size_t{few_tiles + shape.kv_heads} * spans));
+    : shape_(shape), threads_(threads), sizes_(attention_sizes(shape, max_rows, max_sequences, max_context, threads)) {
+  tiles_.reserve(sizes_.tiles);
+  items_.reserve(sizes_.items);
 }
 
 void AttentionPlan::add_tiles(std::uint32_t sequence, const PlannedSequence& s) {
-  for (std::uint32_t begin = 0; begin < s.rows; begin += rows_per_tile_) {
-    const std::uint32_t end = std::min(s.rows, begin + rows_per_tile_);
+  for (std::uint32_t begin = 0; begin < s.rows; begin += sizes_.rows_per_tile) {
+    const std::uint32_t end = std::min(s.rows, begin + sizes_.rows_per_tile);
     for (std::uint32_t head = 0; head < shape_.kv_heads; ++head)
       tiles_.push_back({.sequence = sequence, .kv_head = head, .row_begin = begin, .row_end = end, .span_begin = 0,
                         .span_end = spans_for(s.first_position + end), .first_line = 0});
@@ -44,7 +51,7 @@ bool AttentionPlan::should_split() const {
     spans += tile.span_end - tile.span_begin;
     lines_needed += std::size_t{lines(tile)} * (tile.span_end - tile.span_begin);
   }
-  return spans > tiles_.size() && lines_needed <= max_split_lines_;
+  return spans > tiles_.size() && lines_needed <= sizes_.split_lines;
 }
 
 void AttentionPlan::plan(std::span<const PlannedSequence> sequences) {
@@ -72,7 +79,7 @@ void AttentionPlan::plan(std::span<const PlannedSequence> sequences) {
       line += lines(tile);
     }
   }
-  KV_CHECK(line <= max_split_lines_, "a split plan fits the buffer it was sized for");
+  KV_CHECK(line <= sizes_.split_lines, "a split plan fits the buffer it was sized for");
 }
 
 }  // namespace kvasir::model

@@ -31,6 +31,16 @@ struct AttentionShape {
   std::uint32_t head_dim = 0;
 };
 
+// What plans within some limits need room for.
+struct AttentionSizes {
+  std::uint32_t rows_per_tile = 0;
+  std::size_t tile_lines = 0;    // of one tile
+  std::size_t split_lines = 0;   // of all items of a split plan
+  std::size_t tiles = 0, items = 0;
+};
+AttentionSizes attention_sizes(const AttentionShape& shape, std::uint32_t max_rows, std::uint32_t max_sequences,
+                               std::uint32_t max_context, std::size_t threads);
+
 struct PlannedSequence {
   std::uint32_t first_position = 0;
   std::uint32_t rows = 0;
@@ -52,8 +62,7 @@ class AttentionPlan {
   std::span<const AttentionItem> tiles() const { return tiles_; }
 
   std::uint32_t lines(const AttentionItem& item) const { return (item.row_end - item.row_begin) * (shape_.heads / shape_.kv_heads); }
-  std::uint32_t max_split_lines() const { return max_split_lines_; }
-  std::uint32_t max_tile_lines() const { return rows_per_tile_ * (shape_.heads / shape_.kv_heads); }
+  const AttentionSizes& sizes() const { return sizes_; }
 
  private:
   void add_tiles(std::uint32_t sequence, const PlannedSequence& s);
@@ -61,8 +70,7 @@ class AttentionPlan {
 
   AttentionShape shape_;
   std::size_t threads_;
-  std::uint32_t rows_per_tile_;
-  std::uint32_t max_split_lines_;
+  AttentionSizes sizes_;
   bool split_ = false;
   std::vector<AttentionItem> tiles_, items_;
 };

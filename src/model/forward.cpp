@@ -42,7 +42,7 @@ struct Forward::State {
   State(std::shared_ptr<const Model> m, const ForwardLimits& l, platform::ThreadPool& p)
       : model(std::move(m)), g(model->geometry()), w(model->weights()), k(kernels::kernel_set(model->options().isa)), limits(l),
         pool(p), plan(shape_of(g), l.rows, l.sequences, l.context, p.threads()),
-        ws(g, l, plan, p.threads()), epsilon(static_cast<float>(g.norm_epsilon)),
+        ws(g, l, plan.sizes(), p.threads()), epsilon(static_cast<float>(g.norm_epsilon)),
         scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(g.head_dim)))) {
     rows.reserve(l.rows);
     wanted.reserve(l.rows);
@@ -312,8 +312,8 @@ std::span<const float> Forward::hidden(std::uint32_t row) const {
 }
 
 std::uint64_t Forward::workspace_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, std::size_t threads) {
-  const AttentionPlan plan(shape_of(geometry), limits.rows, limits.sequences, limits.context, threads);
-  return Workspace::bytes(geometry, limits, plan, threads);
+  const AttentionSizes sizes = attention_sizes(shape_of(geometry), limits.rows, limits.sequences, limits.context, threads);
+  return Workspace::bytes(geometry, limits, sizes, threads);
 }
 
 std::uint64_t Forward::logits_bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits) {

@@ -6,7 +6,7 @@
 
 namespace kvasir::model {
 
-void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionPlan& plan,
+void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionSizes& sizes,
                       std::size_t thread_count) {
   const std::size_t rows = limits.rows, logits_rows = limits.logits_rows;
   const std::size_t q = std::size_t{g.heads} * g.head_dim, kv = std::size_t{g.kv_heads.front()} * g.head_dim;
@@ -29,27 +29,27 @@ void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const Fo
   last_rows = carver.take<float>(logits_rows * g.width);
   hidden = carver.take<float>(logits_rows * g.width);
   logits = carver.take<float>(logits_rows * g.vocabulary);
-  split = SpanBuffers(carver, plan.max_split_lines(), g.head_dim);
+  split = SpanBuffers(carver, sizes.split_lines, g.head_dim);
   threads.resize(thread_count);
   for (ThreadScratch& t : threads) {
-    t.attention = carver.take<float>(kernels::attention_scratch_floats(plan.max_tile_lines(), g.head_dim));
+    t.attention = carver.take<float>(kernels::attention_scratch_floats(sizes.tile_lines, g.head_dim));
     t.unpack = carver.take<float>(widest * kernels::kTileOutputs);
-    t.running = SpanBuffers(carver, plan.max_tile_lines(), g.head_dim);
-    t.span = SpanBuffers(carver, plan.max_tile_lines(), g.head_dim);
+    t.running = SpanBuffers(carver, sizes.tile_lines, g.head_dim);
+    t.span = SpanBuffers(carver, sizes.tile_lines, g.head_dim);
   }
 }
 
-std::uint64_t Workspace::bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan,
+std::uint64_t Workspace::bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionSizes& sizes,
                                std::size_t threads) {
   Carver counter(nullptr);
-  Workspace().carve(counter, geometry, limits, plan, threads);
+  Workspace().carve(counter, geometry, limits, sizes, threads);
   return counter.used();
 }
 
-Workspace::Workspace(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t thread_count)
-    : memory_(bytes(geometry, limits, plan, thread_count)) {
+Workspace::Workspace(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionSizes& sizes, std::size_t thread_count)
+    : memory_(bytes(geometry, limits, sizes, thread_count)) {
   Carver carver(memory_.data());
-  carve(carver, geometry, limits, plan, thread_count);
+  carve(carver, geometry, limits, sizes, thread_count);
 }
 
 }  // namespace kvasir::model

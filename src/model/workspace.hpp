@@ -48,10 +48,10 @@ struct ThreadScratch {
 };
 
 struct Workspace {
-  Workspace(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t threads);
+  Workspace(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionSizes& sizes, std::size_t threads);
 
   // What the constructor allocates, bytes.
-  static std::uint64_t bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionPlan& plan,
+  static std::uint64_t bytes(const artifact::ModelGeometry& geometry, const ForwardLimits& limits, const AttentionSizes& sizes,
                              std::size_t threads);
 
   std::span<float> residual, normed;        // [rows][width]
@@ -68,7 +68,7 @@ struct Workspace {
   std::vector<ThreadScratch> threads;
 
  private:
-  void carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionPlan& plan, std::size_t thread_count);
+  void carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionSizes& sizes, std::size_t thread_count);
   Workspace() = default;
   platform::AlignedBuffer memory_;
 };

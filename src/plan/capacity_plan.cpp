@@ -86,8 +86,10 @@ engine::PoolConfig pool_config(const PlanInput& input) {
 }
 
 Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, const std::vector<std::uint64_t>& blocks) {
-  if (blocks.empty()) return ok_status();
-  KV_ASSIGN(store::StorePlan store, store::plan_blocks(plan.kv.geometry(), blocks));
+  store::StorePlan store;   // empty where nothing but states is kept
+  if (!blocks.empty()) {
+    KV_ASSIGN(store, store::plan_blocks(plan.kv.geometry(), blocks));
+  }
   artifact::ModelGeometry geometry = input.geometry;
   geometry.context = std::max(geometry.context, static_cast<std::uint32_t>(input.length));
   const engine::PoolConfig config = pool_config(input);
@@ -178,7 +180,9 @@ Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
 }
 
 Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
-  return largest(std::min<std::uint64_t>(input.shape.context, kMaxLength), [&](std::uint64_t length) {
+  // No further than the model was trained for, unless the question is about more already.
+  const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
+  return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {
     input.length = length;
     return fits(input, memory);
   });

@@ -58,7 +58,7 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input);
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory);
 // Longest sequences, in tokens, of which `memory` bytes serve input.requests; 0: not even one token. At most the model's
-// context. input.length does not count.
+// context, or input.length if that is more.
 Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory);
 
 }  // namespace kvasir::plan

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
+#include <map>
 
 #include "base/units.hpp"
 #include "cache/footprint.hpp"
@@ -17,7 +19,7 @@ using artifact::Memory;
 struct RowShape {
   GroupKind kind;
   std::uint32_t kv_heads, k_dim, v_dim, window, merged;
-  bool operator==(const RowShape&) const = default;
+  auto operator<=>(const RowShape&) const = default;
 };
 
 GroupKind kind_of(const LayerShape& layer) {
@@ -82,7 +84,7 @@ std::uint64_t PlannedGroup::rows(std::uint64_t length) const {
 std::uint64_t PlannedGroup::blocks(std::uint64_t length) const {
   const std::uint64_t stored = ceil_div(length, merged);
   // A chunk begins where a block does; a window anywhere.
-  if (kind == GroupKind::chunk) return cache::blocks_for_rows(rows(length), layout.block_tokens());
+  if (kind == GroupKind::chunk && group.window % layout.block_tokens() == 0) return cache::blocks_for_rows(rows(length), layout.block_tokens());
   return cache::blocks_for_window(stored, group.window, layout.block_tokens());
 }
 
@@ -121,7 +123,8 @@ std::uint64_t KvGroups::growth_bytes() const {
 }
 
 Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& choice) {
-  std::vector<Building> building;
+  std::vector<Building> building;   // in the order of their first layers
+  std::map<RowShape, std::size_t> place;
   KvGroups out;
   for (std::uint32_t layer = 0; layer < shape.layers.size(); ++layer) {
     const LayerShape& one = shape.layers[layer];
@@ -131,9 +134,9 @@ Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& ch
       ++out.recurrent_layers;
     }
     for (const RowShape& rows : rows_of(one)) {
-      auto at = std::ranges::find(building, rows, &Building::shape);
-      if (at == building.end()) at = building.insert(at, {rows, {}});
-      at->layers.push_back(layer);
+      const auto [at, added] = place.emplace(rows, building.size());
+      if (added) building.push_back({rows, {}});
+      building[at->second].layers.push_back(layer);
     }
   }
   for (const Building& built : building) {

@@ -16,18 +16,26 @@ namespace {
 
 using artifact::GgufTensor;
 
-bool is_expert(const GgufTensor& tensor) { return tensor.dims.size() > 2; }
+enum class TensorClass { embedding, head, attention, feed_forward, norms, experts, other };
 
-// "Q4_1 (30), F16 (1)": the types of matrices whose names hold one of these words, and how many there are.
-std::string types_of(const artifact::GgufFile& file, const std::vector<std::string_view>& words) {
+// As model::weight_footprint() has it; what that does not count is `experts` or `other`.
+TensorClass class_of(const GgufTensor& tensor) {
+  const bool layer = tensor.name.starts_with("blk.");
+  const std::string_view name = layer ? tensor.name.substr(tensor.name.find('.', 4) + 1) : tensor.name;
+  if (tensor.dims.size() > 2) return name.find("_exps") != std::string_view::npos ? TensorClass::experts : TensorClass::other;
+  if (name.ends_with("_norm.weight")) return TensorClass::norms;
+  if (name == "token_embd.weight") return TensorClass::embedding;
+  if (name == "output.weight") return TensorClass::head;
+  if (layer && name.starts_with("attn_")) return TensorClass::attention;
+  if (layer && name.starts_with("ffn_")) return TensorClass::feed_forward;
+  return TensorClass::other;
+}
+
+// "30 x Q4_1, 1 x F16": the types of a class's matrices.
+std::string types_of(const artifact::GgufFile& file, TensorClass wanted) {
   std::map<std::string_view, int> counts;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.dims.size() < 2) continue;
-    for (const std::string_view word : words) {
-      if (tensor.name.find(word) == std::string_view::npos) continue;
-      ++counts[artifact::to_string(tensor.type)];
-      break;
-    }
+    if (tensor.dims.size() >= 2 && class_of(tensor) == wanted) ++counts[artifact::to_string(tensor.type)];
   }
   std::string out;
   for (const auto& [type, count] : counts) out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, type);
@@ -45,17 +53,21 @@ Result<std::uint64_t> bytes_at(std::uint64_t parameters, double bits) {
 
 std::vector<PlanLine> file_weights(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry) {
   const model::WeightFootprint sum = model::weight_footprint(file, geometry);
-  std::uint64_t experts = 0;
-  for (const GgufTensor& tensor : file.tensors()) experts += is_expert(tensor) ? tensor.bytes.size() : 0;
+  std::uint64_t experts = 0, other = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (class_of(tensor) == TensorClass::experts) experts += tensor.bytes.size();
+    if (class_of(tensor) == TensorClass::other) other += tensor.bytes.size();
+  }
   std::vector<PlanLine> lines;
   const auto add = [&lines](std::string name, std::uint64_t bytes, std::string how, std::string field) {
     if (bytes > 0) lines.push_back({"weights." + std::move(name), bytes, std::move(how), std::move(field)});
   };
-  add("embedding", sum.embedding, types_of(file, {"token_embd.weight"}) + ", packed", "token_embd.weight");
-  add("head", sum.head, types_of(file, {"output.weight"}) + ", packed", "output.weight");
-  add("attention", sum.attention, types_of(file, {".attn_"}) + ", packed", "blk.*.attn_*");
-  add("feed_forward", sum.feed_forward, types_of(file, {".ffn_"}) + ", packed", "blk.*.ffn_*");
+  add("embedding", sum.embedding, types_of(file, TensorClass::embedding) + ", packed", "token_embd.weight");
+  add("head", sum.head, types_of(file, TensorClass::head) + ", packed", "output.weight");
+  add("attention", sum.attention, types_of(file, TensorClass::attention) + ", packed", "blk.*.attn_*");
+  add("feed_forward", sum.feed_forward, types_of(file, TensorClass::feed_forward) + ", packed", "blk.*.ffn_*");
   add("experts", experts, "as in the file", "blk.*.ffn_*_exps");
+  add("other", other, "as in the file", "tensors of no class");
   add("norms", sum.norms, "f32, with the rotary table", "*_norm.weight");
   return lines;
 }
@@ -71,7 +83,6 @@ Result<std::vector<PlanLine>> shape_weights(const artifact::ModelShape& shape) {
   const Result<artifact::ParameterCount> count = artifact::count_parameters(shape);
   // The published number where widths are missing or the two differ: it is what lies on the disk.
   if (!count.ok() || shape.parameters != count->total) {
-    if (!count.ok() && shape.parameters == 0) return count.error();
     KV_TRY(add("weights", shape.parameters, "parameters"));
     return lines;
   }

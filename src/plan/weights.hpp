@@ -16,7 +16,7 @@ namespace kvasir::plan {
 std::vector<PlanLine> file_weights(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry);
 
 // Of a shape: its parameters at `weight_bits` each. By class where the shape tells every width, else in one line from the
-// number of parameters. Errors: bad_input if neither is known or a size overflows.
+// number of parameters; none if neither is known. Errors: bad_input if a size overflows.
 Result<std::vector<PlanLine>> shape_weights(const artifact::ModelShape& shape);
 
 }  // namespace kvasir::plan

@@ -75,7 +75,7 @@ TEST(Plan, SaysNoWithItsExitCode) {
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
   const ProgramRun alone = refused({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "76GiB"});
   EXPECT_EQ(alone.exit_code, 3) << "64 GiB of cache do not fit beside 12.6 GiB of weights";
-  EXPECT_THAT(alone.out, AllOf(HasSubstr("Does not fit in 76.0 GiB"), HasSubstr("31 sequences fit;")));
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("Does not fit in 76.0 GiB"), HasSubstr("31 sequences would fit;")));
 }
 
 TEST(Plan, OfAFileIsWhatRunReports) {
@@ -163,6 +163,31 @@ TEST(Plan, NumbersInTheDocsAreWhatItTells) {
     }
     EXPECT_GE(rows, 8) << page;
   }
+}
+
+// What a stranger's file holds does not reach the terminal as it is, and is not left out of the sum.
+TEST(Plan, AFilesOwnWordsAndTensorsAreShown) {
+  std::string text = kSmallConfig;
+  text.insert(1, "\"_name_or_path\": \"\\u001b[31mred\\nline\", ");
+  EXPECT_THAT(refused({config(text), "--length", "10"}).out, AllOf(HasSubstr("\\x1b[31mred\\nline"), testing::Not(HasSubstr("\x1b"))));
+  TinyModelSpec spec = TinyModelSpec::gqa();
+  spec.extra = "position_embd.weight";
+  const std::string path = scratch_path("extra.gguf");
+  write_tiny_model(spec, path);
+  EXPECT_EQ(planned({path, "--length", "10"})["weights_bytes"], planned({tiny(), "--length", "10"})["weights_bytes"].get<std::uint64_t>() + 64 * 4);
+}
+
+// Sizes beyond any machine are counted, not allocated, and never wrap around.
+TEST(Plan, HugeBuffersAreCounted) {
+  std::uint64_t last = 0;
+  for (const char* threads : {"1", "6", "64", "1024"}) {
+    const json plan = planned({"llama-3-8b", "--length", "2147483647", "--threads", threads});
+    std::uint64_t activations = 0;
+    for (const json& line : plan["lines"]) activations += line["name"] == "activations" ? line["bytes"].get<std::uint64_t>() : 0;
+    EXPECT_GT(activations, last) << threads;
+    last = activations;
+  }
+  EXPECT_TRUE(planned({"kimi-k3", "--length", "1000"})["warnings"].dump().find("how many weights") != std::string::npos);
 }
 
 TEST(Plan, WarnsOfWhatPeopleForget) {

@@ -87,6 +87,9 @@ TEST(KvGroups, AChunkBeginsWithABlock) {
   const KvGroups groups = groups_of(shape);
   EXPECT_EQ(groups.groups[0].kind, GroupKind::chunk);
   EXPECT_EQ(groups.groups[0].blocks(1'000'000), 256u);
+  EXPECT_EQ(groups_of(shape, kF16, 256).groups[0].blocks(1'000'000), 32u);
+  for (artifact::LayerShape& layer : shape.layers) layer.window = layer.window > 0 ? 100 : 0;
+  EXPECT_EQ(groups_of(shape, kF16, 256).groups[0].blocks(1000), 2u) << "the third hundred lies across a block's end";
 }
 
 TEST(KvGroups, StatesDoNotGrow) {

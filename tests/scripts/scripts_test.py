@@ -13,7 +13,7 @@ TABLE = """kvasir_layer(base   MAY_INCLUDE                 THIRD_PARTY fmt)
 kvasir_layer(platform MAY_INCLUDE base)
 kvasir_layer(cache  MAY_INCLUDE base
                     THIRD_PARTY fmt)
-kvasir_layer(plan   MAY_INCLUDE base)
+kvasir_layer(plan   MAY_INCLUDE base  FOOTPRINTS cache)
 """
 
 
