@@ -1,6 +1,7 @@
 // kvasir plan: the memory that a model will take, before anything is loaded.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "artifact/shape_override.hpp"
 #include "base/units.hpp"
 #include "cli/command.hpp"
 #include "cli/engine_flags.hpp"
@@ -181,7 +183,8 @@ Command add_plan(CLI::App& root) {
   app->add_option("--max-num-batched-tokens", flags->max_num_batched_tokens, "Tokens of one step, prompts and answers together (default 512)")
       ->check(whole_number(1, plan::kMaxRequests))->type_name("N");
   app->add_option("--threads", flags->threads, "Threads of the engine (default: this machine's processors)")->check(whole_number(1, 1024))->type_name("N");
-  app->add_option("--set", flags->set, "Another value for a field of the model, as kv_heads=8; may be given several times")->type_name("KEY=VALUE");
+  app->add_option("--set", flags->set, fmt::format("Another value for a field of the model, as kv_heads=8; may be given several times, and applies in that order. Fields: {}",
+                                                    fmt::join(artifact::override_keys(), ", ")))->type_name("KEY=VALUE");
   app->add_flag("--json", flags->json, "One JSON object");
   return {app, &flags->model, [flags](Console& console) { return run_plan(*flags, console); }};
 }

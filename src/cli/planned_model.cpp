@@ -29,6 +29,12 @@ bool looks_like_a_path(const std::string& text) {
          text.ends_with(".gguf") || text.ends_with(".json");
 }
 
+// Fields that say how many weights there are: a file holds what it holds.
+bool is_about_weights(const std::string& override) {
+  const std::string key = override.substr(0, override.find('='));
+  return key == "parameters" || key == "active_parameters" || key == "weight_bits";
+}
+
 Status override_fields(artifact::ModelShape& shape, const std::vector<std::string>& set) {
   for (const std::string& one : set) {
     const std::size_t equals = one.find('=');
@@ -41,6 +47,10 @@ Status override_fields(artifact::ModelShape& shape, const std::vector<std::strin
 
 Result<PlannedModel> from_file(const std::string& path, const std::vector<std::string>& set) {
   KV_ASSIGN(const artifact::GgufFile file, open_model_file(path));
+  for (const std::string& one : set) {
+    if (is_about_weights(one))
+      return Error{ErrorCode::usage, fmt::format("--set: {} is for models without a file; {} holds its weights", one, path)};
+  }
   PlannedModel out;
   KV_ASSIGN(out.shape, artifact::shape_of(file));
   KV_TRY(override_fields(out.shape, set));
@@ -57,6 +67,9 @@ Result<PlannedModel> from_file(const std::string& path, const std::vector<std::s
 }
 
 Result<artifact::ModelShape> described(const std::string& model) {
+  std::error_code ignored;
+  if (looks_like_a_path(model) && !std::filesystem::exists(model, ignored))
+    return Error{ErrorCode::bad_input, fmt::format("model file '{}' does not exist", model)};
   if (looks_like_a_path(model)) return artifact::read_config(model);
   return artifact::known_model(model);
 }

@@ -122,6 +122,8 @@ TEST(Plan, WhatIsWrongIsNamed) {
   } cases[] = {
       {{"lama-3-8b"}, 4, {"lama-3-8b", "'Llama-3-8B'"}},
       {{"./nothing.gguf"}, 4, {"nothing.gguf"}},
+      {{"./nothing.json"}, 4, {"nothing.json"}},
+      {{tiny(), "--set", "weight_bits=4"}, 2, {"weight_bits=4"}},
       {{broken}, 4, {"num_hidden_layers", "-2"}},
       {{"llama-3-8b", "--kv-cache-dtype", "int9"}, 2, {"int9", "int8"}},
       {{"llama-3-8b", "--kv-cache-dtype", "int8/"}, 2, {"int8/"}},

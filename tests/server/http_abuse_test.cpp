@@ -207,7 +207,7 @@ TEST(HttpAbuse, MalformedRequestsGetAJsonErrorAndTheEnd) {
       {post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
       {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {post + "Transfer-Encoding: gzip\r\n\r\n", 501},
-      {post + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415},
+      {post + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415},   // not without a body: it encodes nothing
       {post + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
       {post + "Transfer-Encoding: xchunked\r\n\r\n", 501},
       {post + "Expect: the-unexpected\r\n\r\n", 417},

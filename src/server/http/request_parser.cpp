@@ -165,10 +165,6 @@ void RequestParser::Sink::judge_framing(BeastError& error) {
   std::size_t hosts = 0, codings = 0;
   for (const HeaderField& field : request.headers) {
     hosts += field.name == "host" ? 1 : 0;
-    if (field.name == "content-encoding" && lower(field.value) != "identity") {
-      return refuse(415, fmt::format("Content-Encoding '{}' is not supported; send the body as it is.", field.value),
-                    "unsupported_content_encoding", error);
-    }
     if (field.name != "transfer-encoding") continue;
     ++codings;
     if (lower(field.value) != "chunked") {
@@ -190,6 +186,11 @@ void RequestParser::Sink::on_header_impl(BeastError& error) {
   judge_framing(error);
   if (error) return;
   has_body = chunked() || content_length().value_or(0) > 0;
+  const std::string* coding = find_header(request.headers, "content-encoding");
+  if (has_body && coding != nullptr && !coding->empty() && lower(*coding) != "identity") {
+    return refuse(415, fmt::format("Content-Encoding '{}' is not supported; send the body as it is.", *coding),
+                  "unsupported_content_encoding", error);
+  }
   if (const std::string* expect = find_header(request.headers, "expect"); expect != nullptr && http11) {
     if (lower(*expect) != "100-continue") {
       return refuse(417, fmt::format("Expect '{}' is not supported; '100-continue' is.", *expect), "unsupported_expectation",
