@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The planner beside an independent computation: every model of models.json, three lengths, four formats, to the byte.
 
-  plan_twin.py KVASIR [MODELS.json]
+  plan_twin.py KVASIR
 
-Exit 77 (skipped) without the file, which is looked for below $KVASIR_SHARED. Standard library only.
+Standard library only.
 """
 import json
 import os
@@ -51,10 +51,7 @@ def kv(model, length, dtype):
 
 
 def main():
-    kvasir, path = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.path.join(os.environ.get("KVASIR_SHARED", "../shared"), "data/model-geometry/models.json")
-    if not os.path.exists(path):
-        print(f"skipped: no {path}")
-        return 77
+    kvasir, path = sys.argv[1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/geometry/models.json")
     wrong = checked = 0
     with open(path) as file:
         models = json.load(file)["models"]
