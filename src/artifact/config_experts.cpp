@@ -10,6 +10,8 @@ namespace {
 using namespace shape_limits;
 
 constexpr Range kWidthRange{1, kMaxWidth}, kLayersRange{0, kMaxLayers}, kExpertsRange{0, kMaxExperts};
+const FieldNames kExpertsNames = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
+                                  "ffn_config.moe_num_experts"};
 
 class FeedForwardReader {
  public:
@@ -50,11 +52,7 @@ class FeedForwardReader {
   }
 
   Status read_experts() {
-    KV_ASSIGN(experts_.experts,
-              fields_.whole_or("experts",
-                               {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
-                                "ffn_config.moe_num_experts"},
-                               kExpertsRange, 0));
+    KV_ASSIGN(experts_.experts, fields_.whole_or("experts", kExpertsNames, kExpertsRange, 0));
     if (experts_.experts <= 1) return ok_status();
     KV_ASSIGN(shape_.experts_per_token,
               fields_.whole_or("experts_per_token",
@@ -130,9 +128,8 @@ class FeedForwardReader {
       sparse_[at] = at >= first && at % from_zero == 0 && (at + 1) % period == 0 && at % offset_period == offset;
     for (const std::uint32_t id : dense) sparse_[id] = false;
     if (std::find(sparse_.begin(), sparse_.end(), true) != sparse_.end()) return ok_status();
-    return fields_.bad(*fields_.first_of({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
-                                          "ffn_config.moe_num_experts"}),
-                       nlohmann::json(experts_.experts), "fields that leave a layer with experts");
+    return fields_.bad(*fields_.first_of(kExpertsNames), nlohmann::json(experts_.experts),
+                       "fields that leave a layer with experts");
   }
 
   // Nemotron-H's blocks stand alone: a mixer has no feed-forward, and the kind says where the experts are.

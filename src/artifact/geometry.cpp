@@ -6,16 +6,12 @@
 #include <cmath>
 #include <optional>
 
+#include "artifact/model_shape.hpp"
+
 namespace kvasir::artifact {
 namespace {
 
-// The largest sizes taken for true: above any model there is, low enough that no product of them overflows 64 bits and
-// that one entry a layer is a small allocation.
-constexpr std::uint32_t kMaxLayers = 1u << 16;
-constexpr std::uint32_t kMaxHeads = 1u << 16;
-constexpr std::uint32_t kMaxHeadDim = 1u << 16;
-constexpr std::uint32_t kMaxWidth = 1u << 24;
-constexpr std::uint32_t kMaxTokens = (1u << 31) - 1;  // token ids and positions are int32
+using namespace shape_limits;
 
 class GeometryReader {
  public:

@@ -53,20 +53,12 @@ model::ForwardLimits forward_limits(const PoolConfig& config) {
           .context = config.max_model_len};
 }
 
-Result<EngineFootprint> engine_footprint(const artifact::ModelGeometry& geometry, const format::KvGeometry& kv,
-                                         const PoolConfig& given) {
-  KV_ASSIGN(const PoolConfig config, resolve(given, geometry, kv));
-  KV_ASSIGN(store::StorePlan store, store::plan_store(kv, config.kv_cache_bytes));
-  return engine_footprint(geometry, std::move(store), config);
-}
+namespace {
 
-Result<EngineFootprint> engine_footprint(const artifact::ModelGeometry& geometry, store::StorePlan store,
-                                         const PoolConfig& given) {
+// REQUIRES: a resolved configuration.
+EngineFootprint add_up(const artifact::ModelGeometry& geometry, store::StorePlan store, const PoolConfig& config) {
   EngineFootprint out;
-  PoolConfig config = given;
-  config.kv_cache_bytes = store.capacity_bytes;
-  KV_ASSIGN(out.config, resolve(config, geometry, {}));
-  config = out.config;
+  out.config = config;
   out.store = std::move(store);
   const core::CoreConfig life = core_config(config, out.store);
   const model::ForwardLimits limits = forward_limits(config);
@@ -79,6 +71,23 @@ Result<EngineFootprint> engine_footprint(const artifact::ModelGeometry& geometry
         config.max_sequences, cache::table_capacity(config.max_model_len, group.block_tokens, group.blocks));
   }
   return out;
+}
+
+}  // namespace
+
+Result<EngineFootprint> engine_footprint(const artifact::ModelGeometry& geometry, const format::KvGeometry& kv,
+                                         const PoolConfig& given) {
+  KV_ASSIGN(const PoolConfig config, resolve(given, geometry, kv));
+  KV_ASSIGN(store::StorePlan store, store::plan_store(kv, config.kv_cache_bytes));
+  return add_up(geometry, std::move(store), config);
+}
+
+Result<EngineFootprint> engine_footprint(const artifact::ModelGeometry& geometry, store::StorePlan store,
+                                         const PoolConfig& given) {
+  PoolConfig config = given;
+  config.kv_cache_bytes = store.capacity_bytes;
+  KV_ASSIGN(config, resolve(config, geometry, {}));
+  return add_up(geometry, std::move(store), config);
 }
 
 }  // namespace kvasir::engine

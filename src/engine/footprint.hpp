@@ -2,7 +2,7 @@
 // them as `computed`; the planner asks the same function.
 // Thread rule: pure; any thread.
 //
-//   cache.store.capacity_bytes + workspace() + metadata() = what an engine takes beside the weights, threads' stacks apart
+//   store.capacity_bytes + workspace() + metadata() = what an engine takes beside the weights, threads' stacks apart
 #pragma once
 
 #include <cstdint>

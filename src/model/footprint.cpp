@@ -21,19 +21,31 @@ std::string_view within_layer(std::string_view name) { return name.substr(name.f
 
 }  // namespace
 
+TensorClass tensor_class(const GgufTensor& tensor) {
+  const bool layer = tensor.name.starts_with("blk.");
+  const std::string_view name = layer ? within_layer(tensor.name) : tensor.name;
+  if (tensor.dims.size() > 2) return name.find("_exps") != std::string_view::npos ? TensorClass::experts : TensorClass::other;
+  if (name.ends_with("_norm.weight")) return TensorClass::norms;
+  if (name == "token_embd.weight") return TensorClass::embedding;
+  if (name == "output.weight") return TensorClass::head;
+  if (layer && name.starts_with("attn_")) return TensorClass::attention;
+  if (layer && name.starts_with("ffn_")) return TensorClass::feed_forward;
+  return TensorClass::other;
+}
+
 WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry) {
   WeightFootprint sum;
   sum.norms = geometry.rope.dim / 2 * sizeof(double);
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.dims.size() > 2) continue;
-    const bool layer = tensor.name.starts_with("blk.");
-    const std::string_view name = layer ? within_layer(tensor.name) : tensor.name;
-    if (name.ends_with("_norm.weight")) sum.norms += bytes_of(tensor);
-    else if (name == "token_embd.weight") sum.embedding += bytes_of(tensor);
-    else if (name == "output.weight") sum.head += bytes_of(tensor);
-    else if (layer && name.starts_with("attn_")) sum.attention += bytes_of(tensor);
-    else if (layer && name.starts_with("ffn_")) sum.feed_forward += bytes_of(tensor);
-    else continue;
+    switch (tensor_class(tensor)) {
+      case TensorClass::embedding: sum.embedding += bytes_of(tensor); break;
+      case TensorClass::head: sum.head += bytes_of(tensor); break;
+      case TensorClass::attention: sum.attention += bytes_of(tensor); break;
+      case TensorClass::feed_forward: sum.feed_forward += bytes_of(tensor); break;
+      case TensorClass::norms: sum.norms += bytes_of(tensor); break;
+      case TensorClass::experts:
+      case TensorClass::other: continue;
+    }
     if (is_matrix(tensor)) sum.matrices += bytes_of(tensor);
   }
   return sum;

@@ -21,6 +21,10 @@ struct WeightFootprint {
   std::uint64_t total() const { return embedding + head + attention + feed_forward + norms; }
 };
 
+// Which part of WeightFootprint a tensor counts in. experts, other: in none, for no forward pass here reads them.
+enum class TensorClass : std::uint8_t { embedding, head, attention, feed_forward, norms, experts, other };
+TensorClass tensor_class(const artifact::GgufTensor& tensor);
+
 // Counts the tensors that a forward pass reads; others in the file cost nothing.
 WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry);
 

@@ -63,6 +63,16 @@ Result<PlannedGroup> finish(const Building& built, const KvChoice& choice) {
   return out;
 }
 
+template <class Bytes>
+Result<std::uint64_t> sum_over(const std::vector<PlannedGroup>& groups, Bytes&& bytes_of) {
+  std::uint64_t sum = 0;
+  for (const PlannedGroup& g : groups) {
+    KV_ASSIGN(const std::uint64_t bytes, bytes_of(g));
+    KV_ASSIGN(sum, checked_add(sum, bytes));
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string_view to_string(GroupKind kind) {
@@ -99,21 +109,11 @@ format::KvGeometry KvGroups::geometry() const {
 }
 
 Result<std::uint64_t> KvGroups::payload_bytes(std::uint64_t length) const {
-  std::uint64_t sum = 0;
-  for (const PlannedGroup& g : groups) {
-    KV_ASSIGN(const std::uint64_t bytes, checked_mul(g.rows(length), g.layout.bytes_per_token()));
-    KV_ASSIGN(sum, checked_add(sum, bytes));
-  }
-  return sum;
+  return sum_over(groups, [length](const PlannedGroup& g) { return checked_mul(g.rows(length), g.layout.bytes_per_token()); });
 }
 
 Result<std::uint64_t> KvGroups::block_bytes(std::uint64_t length) const {
-  std::uint64_t sum = 0;
-  for (const PlannedGroup& g : groups) {
-    KV_ASSIGN(const std::uint64_t bytes, checked_mul(g.blocks(length), g.layout.block_bytes()));
-    KV_ASSIGN(sum, checked_add(sum, bytes));
-  }
-  return sum;
+  return sum_over(groups, [length](const PlannedGroup& g) { return checked_mul(g.blocks(length), g.layout.block_bytes()); });
 }
 
 std::uint64_t KvGroups::growth_bytes() const {

@@ -15,27 +15,13 @@ namespace kvasir::plan {
 namespace {
 
 using artifact::GgufTensor;
-
-enum class TensorClass { embedding, head, attention, feed_forward, norms, experts, other };
-
-// As model::weight_footprint() has it; what that does not count is `experts` or `other`.
-TensorClass class_of(const GgufTensor& tensor) {
-  const bool layer = tensor.name.starts_with("blk.");
-  const std::string_view name = layer ? tensor.name.substr(tensor.name.find('.', 4) + 1) : tensor.name;
-  if (tensor.dims.size() > 2) return name.find("_exps") != std::string_view::npos ? TensorClass::experts : TensorClass::other;
-  if (name.ends_with("_norm.weight")) return TensorClass::norms;
-  if (name == "token_embd.weight") return TensorClass::embedding;
-  if (name == "output.weight") return TensorClass::head;
-  if (layer && name.starts_with("attn_")) return TensorClass::attention;
-  if (layer && name.starts_with("ffn_")) return TensorClass::feed_forward;
-  return TensorClass::other;
-}
+using model::TensorClass;
 
 // "30 x Q4_1, 1 x F16": the types of a class's matrices.
 std::string types_of(const artifact::GgufFile& file, TensorClass wanted) {
   std::map<std::string_view, int> counts;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.dims.size() >= 2 && class_of(tensor) == wanted) ++counts[artifact::to_string(tensor.type)];
+    if (tensor.dims.size() >= 2 && model::tensor_class(tensor) == wanted) ++counts[artifact::to_string(tensor.type)];
   }
   std::string out;
   for (const auto& [type, count] : counts) out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, type);
@@ -55,8 +41,8 @@ std::vector<PlanLine> file_weights(const artifact::GgufFile& file, const artifac
   const model::WeightFootprint sum = model::weight_footprint(file, geometry);
   std::uint64_t experts = 0, other = 0;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (class_of(tensor) == TensorClass::experts) experts += tensor.bytes.size();
-    if (class_of(tensor) == TensorClass::other) other += tensor.bytes.size();
+    if (model::tensor_class(tensor) == TensorClass::experts) experts += tensor.bytes.size();
+    if (model::tensor_class(tensor) == TensorClass::other) other += tensor.bytes.size();
   }
   std::vector<PlanLine> lines;
   const auto add = [&lines](std::string name, std::uint64_t bytes, std::string how, std::string field) {
