@@ -1,0 +1,39 @@
+// What `kvasir plan` answers, and how it is shown. plan_json.cpp and plan_text.cpp show it.
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/plan_flags.hpp"
+#include "plan/capacity_plan.hpp"
+#include "report/json.hpp"
+
+namespace kvasir::cli {
+
+// What --memory makes of a plan.
+struct Fit {
+  bool fits = false;
+  std::uint64_t max_sequences = 0, longest_length = 0;
+};
+
+// What is printed.
+struct Planned {
+  plan::PlanInput input;
+  plan::CapacityPlan plan;
+  std::optional<Fit> fit;
+  std::vector<std::string> warnings;
+};
+
+// Errors: of the model, of an option, of the sizes: see read_planned_model, parse_kv_format, plan_capacity.
+Result<Planned> answer_plan(const PlanFlags& flags);
+
+// The documented keys of --json.
+report::Json plan_json(const PlanFlags& flags, const Planned& planned);
+void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& out);
+
+}  // namespace kvasir::cli
