@@ -6,13 +6,13 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <ostream>
 
 #include "cli/bench_serve_flags.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/output_file.hpp"
 #include "load/endpoint.hpp"
 #include "load/generator.hpp"
 #include "load/latency_page.hpp"
@@ -52,15 +52,6 @@ load::RunRecord run_load(const BenchServeFlags& flags, const BenchServePlan& pla
                                                platform::seconds_between(begin, platform::monotonic_ns()));
                              },
                          .stop = [&] { return interrupt.pending() != 0; }});
-}
-
-Status write_file(const std::filesystem::path& path, const std::string& text) {
-  std::error_code ignored;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) return Error{ErrorCode::io, fmt::format("cannot write '{}'", path.string())};
-  return ok_status();
 }
 
 // As `vllm bench serve` names it.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "cli/planned_model.hpp"
@@ -24,6 +26,43 @@ std::vector<std::string> warnings_of(const plan::PlanInput& input, const plan::C
   return out;
 }
 
+// As command lines name a model: the folder of a configuration.
+std::string served_name(const std::string& model) {
+  const std::filesystem::path path(model);
+  if (path.filename() != "config.json") return model;
+  return path.has_parent_path() ? path.parent_path().string() : ".";
+}
+
+// "each", or axes joined by commas.
+Result<std::vector<std::vector<plan::Axis>>> tables_asked(const std::string& text) {
+  std::vector<std::vector<plan::Axis>> tables;
+  if (text == "each") {
+    for (const plan::Axis axis : plan::kAxes) tables.push_back({axis});
+    return tables;
+  }
+  std::vector<plan::Axis> axes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string name = text.substr(begin, end - begin);
+    const auto axis = plan::parse_axis(name);
+    if (!axis) return Error{ErrorCode::usage, fmt::format("--what-if: '{}' is no axis; valid: each, or formats, heads, blocks, windows joined by commas", name)};
+    axes.push_back(*axis);
+    begin = end + 1;
+  }
+  tables.push_back(std::move(axes));
+  return tables;
+}
+
+Status add_what_if(const PlanFlags& flags, Planned& out) {
+  if (flags.what_if.empty()) return ok_status();
+  KV_ASSIGN(std::vector<std::vector<plan::Axis>> tables, tables_asked(flags.what_if));
+  for (std::vector<plan::Axis>& axes : tables) {
+    KV_ASSIGN(std::vector<plan::Alternative> rows, plan::what_if(out.input, axes, flags.memory));
+    out.what_if.push_back({std::move(axes), std::move(rows)});
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Result<Planned> answer_plan(const PlanFlags& flags) {
@@ -41,6 +80,8 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   input.threads = flags.threads;
   KV_ASSIGN(out.plan, plan::plan_capacity(input));
   out.warnings = warnings_of(input, out.plan);
+  out.launch = plan::launch_commands(served_name(flags.model), input, out.plan);
+  KV_TRY(add_what_if(flags, out));
   if (flags.memory == 0) return out;
   Fit& fit = out.fit.emplace();
   fit.fits = out.plan.total_bytes <= flags.memory;

@@ -11,6 +11,8 @@
 #include "base/result.hpp"
 #include "cli/plan_flags.hpp"
 #include "plan/capacity_plan.hpp"
+#include "plan/launch_flags.hpp"
+#include "plan/what_if.hpp"
 #include "report/json.hpp"
 
 namespace kvasir::cli {
@@ -21,12 +23,20 @@ struct Fit {
   std::uint64_t max_sequences = 0, longest_length = 0;
 };
 
+// One table of --what-if.
+struct WhatIfTable {
+  std::vector<plan::Axis> axes;
+  std::vector<plan::Alternative> rows;
+};
+
 // What is printed.
 struct Planned {
   plan::PlanInput input;
   plan::CapacityPlan plan;
   std::optional<Fit> fit;
   std::vector<std::string> warnings;
+  std::vector<WhatIfTable> what_if;
+  std::vector<plan::LaunchCommand> launch;
 };
 
 // Errors: of the model, of an option, of the sizes: see read_planned_model, parse_kv_format, plan_capacity.
@@ -35,5 +45,7 @@ Result<Planned> answer_plan(const PlanFlags& flags);
 // The documented keys of --json.
 report::Json plan_json(const PlanFlags& flags, const Planned& planned);
 void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& out);
+// The page of --html. Errors: plan_page's.
+Result<std::string> plan_html(const PlanFlags& flags, const Planned& planned);
 
 }  // namespace kvasir::cli

@@ -6,14 +6,25 @@
 
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/output_file.hpp"
 #include "cli/plan_answer.hpp"
 
 namespace kvasir::cli {
 namespace {
 
+Status write_page(const PlanFlags& flags, const Planned& planned) {
+  KV_ASSIGN(const std::string page, plan_html(flags, planned));
+  return write_file(flags.html, page);
+}
+
 int run_plan(const PlanFlags& flags, Console& console) {
   const Result<Planned> planned = answer_plan(flags);
   if (!planned.ok()) return report_error(console, planned.error());
+  if (!flags.html.empty()) {
+    const Status written = write_page(flags, *planned);
+    if (!written.ok()) return report_error(console, written.error());
+    console.err << "saved " << flags.html << '\n';
+  }
   if (flags.json) {
     console.out << report::to_json_line(plan_json(flags, *planned)) << '\n';
   } else {

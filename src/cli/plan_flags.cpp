@@ -44,6 +44,10 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--set", flags.set, fmt::format("Another value for a field of the model, as kv_heads=8; may be given several times, and applies in that order. Fields: {}",
                                                     fmt::join(artifact::override_keys(), ", ")))->type_name("KEY=VALUE");
   app.add_flag("--json", flags.json, "One JSON object");
+  app.add_option("--what-if", flags.what_if, "What other choices would take: axes joined by commas for every combination (formats, heads, blocks, windows), or each for one change at a time")
+      ->type_name("AXES")->check(not_empty());
+  app.add_flag("--launch", flags.launch, "Command lines that serve this plan: kvasir, vLLM, SGLang, llama.cpp");
+  app.add_option("--html", flags.html, "Write a page with pictures, one self-contained file")->type_name("FILE")->check(not_empty());
 }
 
 }  // namespace kvasir::cli

@@ -25,6 +25,9 @@ struct PlanFlags {
   std::uint32_t threads = default_threads();
   std::vector<std::string> set;
   bool json = false;
+  std::string what_if;   // axes, joined by commas; "each": one at a time; empty: not asked
+  bool launch = false;
+  std::string html;      // a file; empty: none
 };
 
 // flags must outlive the parse.

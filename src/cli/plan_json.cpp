@@ -4,6 +4,24 @@ namespace kvasir::cli {
 
 using report::Json;
 
+namespace {
+
+// A row: the choice on each axis by the axis's name, and its numbers.
+void add_what_if(const WhatIfTable& table, Json& rows) {
+  for (const plan::Alternative& one : table.rows) {
+    Json row = Json::object();
+    for (std::size_t i = 0; i < table.axes.size(); ++i) row[std::string(to_string(table.axes[i]))] = one.choices[i];
+    row["kv_bytes_per_token"] = one.kv_bytes_per_token;
+    row["kv_bytes"] = one.kv_bytes;
+    row["state_bytes"] = one.state_bytes;
+    row["total_bytes"] = one.total_bytes;
+    row["max_sequences"] = one.max_sequences ? Json(*one.max_sequences) : Json(nullptr);
+    rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
 Json plan_json(const PlanFlags& flags, const Planned& planned) {
   const plan::PlanInput& input = planned.input;
   const plan::CapacityPlan& plan = planned.plan;
@@ -20,6 +38,10 @@ Json plan_json(const PlanFlags& flags, const Planned& planned) {
     json["lines"].push_back({{"name", line.name}, {"bytes", line.bytes}, {"how", line.how}, {"field", line.field}});
   }
   json["warnings"] = planned.warnings;
+  json["what_if"] = Json::array();
+  for (const WhatIfTable& table : planned.what_if) add_what_if(table, json["what_if"]);
+  json["launch"] = Json::array();
+  for (const plan::LaunchCommand& one : planned.launch) json["launch"].push_back({{"engine", one.engine}, {"command", one.command}, {"notes", one.notes}});
   return json;
 }
 

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "report/numbers.hpp"
+#include "report/svg_parts.hpp"
 
 namespace kvasir::report {
 namespace {
 
-constexpr double kWidth = 860, kHeight = 320, kLeft = 56, kRight = 16, kTop = 34, kBottom = 36;
+using svg::kColours, svg::kLeft, svg::kRight, svg::kTop, svg::kWidth, svg::line;
+
+constexpr double kHeight = 320, kBottom = 36;
 constexpr std::size_t kPointsMax = 400, kRowsMax = 400;
-constexpr std::array<const char*, 4> kColours = {"#2b7bba", "#d9662c", "#3a9a5b", "#8a5bb5"};
+constexpr std::size_t kCurveColours = 4;
 
 // A place on the page for each value, left to right or bottom to top.
 struct Axis {
@@ -21,29 +23,8 @@ struct Axis {
   double at(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
-std::string open_svg(std::string_view title, double height) {
-  return fmt::format(
-      "<svg viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" font-size=\"12\" "
-      "font-family=\"system-ui, sans-serif\">"
-      "<title>{2}</title><text x=\"{3:g}\" y=\"18\" font-size=\"14\" font-weight=\"600\" "
-      "fill=\"currentColor\">{2}</text>\n",
-      kWidth, height, escape_markup(title), kLeft);
-}
-
-std::string text_at(double x, double y, const char* anchor, std::string_view text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"currentColor\">{}</text>\n", x, y,
-                     anchor, escape_markup(text));
-}
-
-std::string line(double x1, double y1, double x2, double y2) {
-  return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"currentColor\" "
-      "stroke-opacity=\"0.18\"/>\n",
-      x1, y1, x2, y2);
-}
-
 std::string nothing(std::string_view title) {
-  return open_svg(title, kHeight) + text_at(kWidth / 2, kHeight / 2, "middle", "nothing to show") + "</svg>\n";
+  return svg::open(title, kHeight) + svg::text(kWidth / 2, kHeight / 2, "middle", "nothing to show") + "</svg>\n";
 }
 
 void keep_positive_sorted(std::vector<double>& values) {
@@ -53,19 +34,19 @@ void keep_positive_sorted(std::vector<double>& values) {
 
 // Lines at 1, 2 and 5 of each decade.
 std::string logarithmic_ticks(const Axis& x) {
-  std::string svg;
+  std::string out;
   double last_label = -1e9;
   for (int decade = static_cast<int>(std::floor(x.low)); decade <= static_cast<int>(std::ceil(x.high)); ++decade) {
     for (const double digit : {1.0, 2.0, 5.0}) {
       const double place = decade + std::log10(digit);
       if (place < x.low - 1e-9 || place > x.high + 1e-9) continue;
-      svg += line(x.at(place), kTop, x.at(place), kHeight - kBottom);
+      out += line(x.at(place), kTop, x.at(place), kHeight - kBottom);
       if (x.at(place) - last_label < 60) continue;
       last_label = x.at(place);
-      svg += text_at(x.at(place), kHeight - kBottom + 18, "middle", format_seconds(std::pow(10, place)));
+      out += svg::text(x.at(place), kHeight - kBottom + 18, "middle", format_seconds(std::pow(10, place)));
     }
   }
-  return svg;
+  return out;
 }
 
 // ascending, not empty. Steps of the empirical distribution, thinned.
@@ -87,32 +68,6 @@ std::string bar(double x1, double x2, double y, double height, const char* colou
 
 }  // namespace
 
-std::string escape_markup(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
-    }
-  }
-  return out;
-}
-
 std::string cdf_svg(std::string_view title, std::vector<Curve> curves) {
   double low = 1e300, high = 0;
   for (Curve& curve : curves) {
@@ -125,20 +80,20 @@ std::string cdf_svg(std::string_view title, std::vector<Curve> curves) {
   const double margin = high / low < 1.2 ? 0.05 : 0;  // equal values still need an axis
   const Axis x{std::log10(low) - margin, std::log10(high) + margin, kLeft, kWidth - kRight},
       y{0, 1, kHeight - kBottom, kTop};
-  std::string svg = open_svg(title, kHeight) + logarithmic_ticks(x);
+  std::string out = svg::open(title, kHeight) + logarithmic_ticks(x);
   for (const double share : {0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0}) {
-    svg += line(kLeft, y.at(share), kWidth - kRight, y.at(share));
-    if (share != 0.99) svg += text_at(kLeft - 6, y.at(share) + 4, "end", fmt::format("{:g} %", share * 100));
+    out += line(kLeft, y.at(share), kWidth - kRight, y.at(share));
+    if (share != 0.99) out += svg::text(kLeft - 6, y.at(share) + 4, "end", fmt::format("{:g} %", share * 100));
   }
   double legend = kWidth - kRight;
   for (std::size_t i = curves.size(); i-- > 0;) {
-    const char* colour = kColours[i % kColours.size()];
-    if (!curves[i].seconds.empty()) svg += cdf_path(curves[i].seconds, x, y, colour);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\" fill=\"{}\">{}</text>\n", legend, colour,
+    const char* colour = kColours[i % kCurveColours];
+    if (!curves[i].seconds.empty()) out += cdf_path(curves[i].seconds, x, y, colour);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\" fill=\"{}\">{}</text>\n", legend, colour,
                        escape_markup(curves[i].name));
     legend -= 9 * static_cast<double>(curves[i].name.size()) + 16;
   }
-  return svg + "</svg>\n";
+  return out + "</svg>\n";
 }
 
 std::string timeline_svg(std::string_view title, const std::vector<TimelineBar>& bars) {
@@ -149,26 +104,26 @@ std::string timeline_svg(std::string_view title, const std::vector<TimelineBar>&
   const double row_height = std::clamp(480.0 / static_cast<double>(rows), 1.5, 14.0);
   const double height = kTop + row_height * static_cast<double>(rows) + kBottom;
   const Axis x{0, end, kLeft, kWidth - kRight};
-  std::string svg = open_svg(
+  std::string out = svg::open(
       rows < bars.size() ? fmt::format("{} ({} of {} requests)", title, rows, bars.size()) : std::string(title),
       height);
   for (int i = 0; i <= 8; ++i) {
-    svg += line(x.at(end * i / 8), kTop, x.at(end * i / 8), height - kBottom);
-    svg += text_at(x.at(end * i / 8), height - kBottom + 18, "middle", i == 0 ? "0" : format_seconds(end * i / 8));
+    out += line(x.at(end * i / 8), kTop, x.at(end * i / 8), height - kBottom);
+    out += svg::text(x.at(end * i / 8), height - kBottom + 18, "middle", i == 0 ? "0" : format_seconds(end * i / 8));
   }
   for (std::size_t row = 0; row < rows; ++row) {
     const TimelineBar& one = bars[row * bars.size() / rows];
     const double top = kTop + row_height * static_cast<double>(row), tall = row_height * 0.8;
-    svg += fmt::format("<g><title>{}</title>", escape_markup(one.label));
-    if (one.sent > one.due) svg += bar(x.at(one.due), x.at(one.sent), top, tall, "#b8b8b8");
+    out += fmt::format("<g><title>{}</title>", escape_markup(one.label));
+    if (one.sent > one.due) out += bar(x.at(one.due), x.at(one.sent), top, tall, "#b8b8b8");
     if (one.failed)
-      svg += bar(x.at(one.sent), x.at(one.end), top, tall, "#c0392b");
+      out += bar(x.at(one.sent), x.at(one.end), top, tall, "#c0392b");
     else
-      svg += bar(x.at(one.sent), x.at(one.first), top, tall, "#e8b34b") +
+      out += bar(x.at(one.sent), x.at(one.first), top, tall, "#e8b34b") +
              bar(x.at(one.first), x.at(one.end), top, tall, kColours[0]);
-    svg += "</g>\n";
+    out += "</g>\n";
   }
-  return svg + "</svg>\n";
+  return out + "</svg>\n";
 }
 
 }  // namespace kvasir::report

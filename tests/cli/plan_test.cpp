@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 json planned(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "plan");
@@ -68,6 +69,52 @@ TEST(Plan, TellsWhatProgramsRelyOn) {
   }
   EXPECT_EQ(plan["total_bytes"], sum);
   EXPECT_EQ(plan["weights_bytes"], weights);
+}
+
+TEST(Plan, OtherChoicesAreRowsWithTheirNumbers) {
+  const json plan = planned({"llama-3-8b", "--length", "4096", "--memory", "24GiB", "--what-if", "formats,heads"});
+  EXPECT_GT(plan["what_if"].size(), 30u);
+  EXPECT_EQ(plan["what_if"][0]["formats"], "as planned");
+  EXPECT_EQ(plan["what_if"][0]["kv_bytes"], plan["kv_bytes"]);
+  EXPECT_EQ(plan["what_if"][0]["max_sequences"], plan["max_sequences"]);
+  EXPECT_THAT(refused({"llama-3-8b", "--what-if", "format"}).err, AllOf(HasSubstr("'format'"), HasSubstr("formats, heads, blocks, windows")));
+  EXPECT_EQ(refused({"llama-3-8b", "--what-if", "heads,"}).exit_code, 2);
+  const ProgramRun each = refused({"llama-3-8b", "--length", "4096", "--what-if", "each"});
+  EXPECT_THAT(each.out, AllOf(HasSubstr("blocks of 256"), HasSubstr("int4"), HasSubstr("1 KV head"), HasSubstr("window 4096 everywhere")));
+}
+
+TEST(Plan, CommandLinesToPaste) {
+  const json plan = planned({"llama-3-8b", "--requests", "2", "--length", "4096"});
+  ASSERT_EQ(plan["launch"].size(), 4u);
+  EXPECT_EQ(plan["launch"][0]["engine"], "kvasir");
+  EXPECT_THAT(refused({"llama-3-8b", "--launch"}).out, AllOf(HasSubstr("vllm serve"), HasSubstr("sglang.launch_server"), HasSubstr("llama-server")));
+  EXPECT_THAT(refused({"llama-3-8b"}).out, Not(HasSubstr("vllm serve")));
+}
+
+// What is pasted is taken: the engine's own command line starts a server of exactly that plan's cache.
+TEST(Plan, TheEnginesOwnCommandLineIsAccepted) {
+  const json plan = planned({tiny(), "--requests", "2", "--length", "64"});
+  std::istringstream words(plan["launch"][0]["command"].get<std::string>());
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  ASSERT_EQ(arguments.front(), "kvasir");
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--print-config");
+  const ProgramRun run = run_program(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("max-model-len: 64"));
+}
+
+TEST(Plan, ThePageIsWrittenOrTheReasonTold) {
+  const std::string page = scratch_path("pages/plan.html");
+  const ProgramRun run = refused({tiny(), "--html", page});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("saved " + page));
+  std::ifstream file(page);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), testing::StartsWith("<!doctype html>"));
+  const ProgramRun refused_page = refused({tiny(), "--html", "/proc/none/plan.html"});
+  EXPECT_EQ(refused_page.exit_code, 1);
+  EXPECT_THAT(refused_page.err, HasSubstr("/proc/none/plan.html"));
 }
 
 TEST(Plan, SaysNoWithItsExitCode) {

@@ -19,3 +19,6 @@ set_tests_properties(cli.server.rude_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT
 # The planner beside an independent computation, for every model it knows by name.
 add_test(NAME cli.plan.twin COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cli/plan_twin.py" $<TARGET_FILE:kvasir>)
 set_tests_properties(cli.plan.twin PROPERTIES TIMEOUT 300)
+# The planner's page in a real browser; skipped where none can be installed.
+add_test(NAME cli.plan.page COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cli/plan_page.py" $<TARGET_FILE:kvasir> "${CMAKE_SOURCE_DIR}")
+set_tests_properties(cli.plan.page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 900)

@@ -1,0 +1,85 @@
+// Command lines for other engines say what those engines can do.
+#include "plan/launch_flags.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/plan/shapes.hpp"
+
+namespace kvasir::plan {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct Launched {
+  PlanInput input;
+  CapacityPlan plan;
+  std::vector<LaunchCommand> commands;
+  const LaunchCommand& of(std::string_view engine) const {
+    for (const LaunchCommand& one : commands) {
+      if (one.engine == engine) return one;
+    }
+    ADD_FAILURE() << engine;
+    return commands.front();
+  }
+};
+
+Launched launched(const std::string& model, format::KvFormat format, std::uint32_t block_tokens = 32) {
+  Launched out;
+  out.input.shape = test::plain(4, 2048, 32, 8, 64);
+  out.input.geometry = engine_geometry(out.input.shape);
+  out.input.requests = 6;
+  out.input.length = 1000;
+  out.input.kv = {format, block_tokens};
+  Result<CapacityPlan> plan = plan_capacity(out.input);
+  EXPECT_TRUE(plan.ok());
+  out.plan = std::move(*plan);
+  out.commands = launch_commands(model, out.input, out.plan);
+  return out;
+}
+
+using format::KvType;
+
+TEST(LaunchFlags, AServedFormatNeedsNoNote) {
+  const Launched f16 = launched("m.gguf", {});
+  EXPECT_THAT(f16.of("kvasir").notes, IsEmpty());
+  EXPECT_THAT(f16.of("kvasir").command,
+              AllOf(HasSubstr("kvasir serve m.gguf"), HasSubstr("--max-num-seqs 6 --max-model-len 1000 --block-size 32"), HasSubstr("--kv-cache-dtype f16"),
+                    HasSubstr("--kv-cache-memory " + std::to_string(f16.plan.kv_bytes))));
+  EXPECT_THAT(f16.of("vllm").command, AllOf(HasSubstr("--kv-cache-dtype float16"), HasSubstr("--kv-cache-memory-bytes " + std::to_string(f16.plan.kv_bytes))));
+  EXPECT_THAT(f16.of("llama.cpp").command, AllOf(HasSubstr("-np 6 -c 6000 "), HasSubstr("-ctk f16 -ctv f16")));
+  EXPECT_THAT(f16.of("sglang").command, AllOf(HasSubstr("--page-size 32"), HasSubstr("--max-total-tokens 6144"))) << "whole pages of each sequence";
+}
+
+TEST(LaunchFlags, WhatAnEngineHasNotIsNotedNotInvented) {
+  const Launched int8 = launched("org/model", {KvType::int8, KvType::int8});
+  EXPECT_THAT(int8.of("kvasir").command, Not(HasSubstr("--kv-cache-dtype")));
+  EXPECT_THAT(int8.of("kvasir").notes, Contains(HasSubstr("planned only")));
+  EXPECT_THAT(int8.of("sglang").command, Not(HasSubstr("--kv-cache-dtype")));
+  EXPECT_THAT(int8.of("sglang").notes, Contains("no cache in int8"));
+  EXPECT_THAT(int8.of("vllm").command, HasSubstr("int8_per_token_head"));
+  EXPECT_THAT(int8.of("llama.cpp").command, HasSubstr("-ctk q8_0 -ctv q8_0"));
+  EXPECT_THAT(int8.of("llama.cpp").notes, Contains(HasSubstr("8.5 bits")));
+}
+
+TEST(LaunchFlags, KAndVApartAndOddBlocks) {
+  const Launched mixed = launched("m.gguf", {KvType::f16, KvType::int8}, 256);
+  EXPECT_THAT(mixed.of("vllm").notes, AllOf(Contains(HasSubstr("f16/int8")), Contains(HasSubstr("blocks of 256"))));
+  EXPECT_THAT(mixed.of("vllm").command, Not(HasSubstr("--block-size")));
+  EXPECT_THAT(mixed.of("llama.cpp").command, HasSubstr("-ctk f16 -ctv q8_0"));
+}
+
+TEST(LaunchFlags, AnEightBitFloatWithoutScalesIsWarnedOf) {
+  EXPECT_THAT(launched("m", {KvType::fp8_e4m3, KvType::fp8_e4m3}).of("vllm").notes, Contains(HasSubstr("1.0")));
+}
+
+TEST(LaunchFlags, NamesAreQuotedForAShell) {
+  EXPECT_THAT(launched("my model's $(rm).gguf", {}).of("kvasir").command, HasSubstr("serve 'my model'\\''s $(rm).gguf' --max"));
+}
+
+}  // namespace
+}  // namespace kvasir::plan
