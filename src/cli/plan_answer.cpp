@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/plan_warnings.hpp"
 #include "cli/planned_model.hpp"
 
 namespace kvasir::cli {
@@ -57,10 +58,26 @@ Status add_what_if(const PlanFlags& flags, Planned& out) {
   if (flags.what_if.empty()) return ok_status();
   KV_ASSIGN(std::vector<std::vector<plan::Axis>> tables, tables_asked(flags.what_if));
   for (std::vector<plan::Axis>& axes : tables) {
-    KV_ASSIGN(std::vector<plan::Alternative> rows, plan::what_if(out.input, axes, flags.memory));
+    KV_ASSIGN(std::vector<plan::Alternative> rows, plan::what_if(out.input, axes, out.device.one_memory()));
     out.what_if.push_back({std::move(axes), std::move(rows)});
   }
   return ok_status();
+}
+
+Result<Fit> fit_of(const plan::PlanInput& input, const plan::CapacityPlan& plan, const PlannedDevice& device) {
+  Fit fit;
+  if (device.parallel) {
+    fit.used = device.parallel->ranks[device.parallel->worst].plan.total_bytes;
+    KV_ASSIGN(fit.max_sequences, plan::most_requests(input, device.layout, device.memory));
+    KV_ASSIGN(fit.longest_length, plan::longest_length(input, device.layout, device.memory));
+  } else {
+    fit.used = plan.total_bytes;
+    KV_ASSIGN(fit.max_sequences, plan::most_requests(input, device.memory));
+    KV_ASSIGN(fit.longest_length, plan::longest_length(input, device.memory));
+  }
+  fit.fits = fit.used <= device.memory;
+  fit.free = fit.fits ? device.memory - fit.used : 0;
+  return fit;
 }
 
 }  // namespace
@@ -78,15 +95,16 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   input.length = flags.length > 0 ? flags.length : input.shape.context;
   input.batched_tokens = flags.max_num_batched_tokens;
   input.threads = flags.threads;
+  KV_ASSIGN(out.device, choose_device(flags.on, flags.memory, input));
   KV_ASSIGN(out.plan, plan::plan_capacity(input));
+  KV_TRY(plan_device(flags.on, input, out.plan, out.device));
+  if (out.device.memory > 0) {
+    KV_ASSIGN(out.fit, fit_of(input, out.plan, out.device));
+  }
   out.warnings = warnings_of(input, out.plan);
+  for (std::string& warning : plan_warnings(out)) out.warnings.push_back(std::move(warning));
   out.launch = plan::launch_commands(served_name(flags.model), input, out.plan);
   KV_TRY(add_what_if(flags, out));
-  if (flags.memory == 0) return out;
-  Fit& fit = out.fit.emplace();
-  fit.fits = out.plan.total_bytes <= flags.memory;
-  KV_ASSIGN(fit.max_sequences, plan::most_requests(input, flags.memory));
-  KV_ASSIGN(fit.longest_length, plan::longest_length(input, flags.memory));
   return out;
 }
 

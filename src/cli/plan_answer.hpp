@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/plan_device.hpp"
 #include "cli/plan_flags.hpp"
 #include "plan/capacity_plan.hpp"
 #include "plan/launch_flags.hpp"
@@ -17,10 +18,11 @@
 
 namespace kvasir::cli {
 
-// What --memory makes of a plan.
+// What --memory, or a device's, makes of a plan. With several devices: of the worst of them.
 struct Fit {
   bool fits = false;
   std::uint64_t max_sequences = 0, longest_length = 0;
+  std::uint64_t used = 0, free = 0;   // bytes of one device; used + free = memory where it fits
 };
 
 // One table of --what-if.
@@ -33,6 +35,7 @@ struct WhatIfTable {
 struct Planned {
   plan::PlanInput input;
   plan::CapacityPlan plan;
+  PlannedDevice device;
   std::optional<Fit> fit;
   std::vector<std::string> warnings;
   std::vector<WhatIfTable> what_if;

@@ -48,6 +48,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->type_name("AXES")->check(not_empty());
   app.add_flag("--launch", flags.launch, "Command lines that serve this plan: kvasir, vLLM, SGLang, llama.cpp");
   app.add_option("--html", flags.html, "Write a page with pictures, one self-contained file")->type_name("FILE")->check(not_empty());
+  add_plan_device_flags(app, flags.on);
 }
 
 }  // namespace kvasir::cli

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "cli/engine_flags.hpp"
+#include "cli/plan_device_flags.hpp"
 #include "format/kv_format.hpp"
 
 namespace kvasir::cli {
@@ -28,6 +29,7 @@ struct PlanFlags {
   std::string what_if;   // axes, joined by commas; "each": one at a time; empty: not asked
   bool launch = false;
   std::string html;      // a file; empty: none
+  PlanDeviceFlags on;
 };
 
 // flags must outlive the parse.

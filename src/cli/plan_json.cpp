@@ -20,6 +20,16 @@ void add_what_if(const WhatIfTable& table, Json& rows) {
   }
 }
 
+// parts and low_bytes where a line has them.
+Json line_json(const plan::PlanLine& line) {
+  Json json = {{"name", line.name}, {"bytes", line.bytes}, {"how", line.how}, {"field", line.field}};
+  if (line.low_bytes) json["low_bytes"] = *line.low_bytes;
+  if (line.parts.empty()) return json;
+  json["parts"] = Json::object();
+  for (const plan::PlanPart& part : line.parts) json["parts"][part.name] = part.bytes;
+  return json;
+}
+
 }  // namespace
 
 Json plan_json(const PlanFlags& flags, const Planned& planned) {
@@ -29,14 +39,16 @@ Json plan_json(const PlanFlags& flags, const Planned& planned) {
                {"length", input.length}, {"kv_cache_dtype", flags.kv_cache_dtype}, {"block_tokens", input.kv.block_tokens},
                {"weights_bytes", plan.weights_bytes}, {"kv_bytes", plan.kv_bytes}, {"kv_payload_bytes", plan.kv_payload_bytes},
                {"kv_bytes_per_token", plan.kv_bytes_per_token}, {"state_bytes", plan.state_bytes}, {"total_bytes", plan.total_bytes}};
-  json["memory_bytes"] = planned.fit ? Json(flags.memory) : Json(nullptr);
+  json["memory_bytes"] = planned.fit ? Json(planned.device.memory) : Json(nullptr);
   json["fits"] = planned.fit ? Json(planned.fit->fits) : Json(nullptr);
   json["max_sequences"] = planned.fit ? Json(planned.fit->max_sequences) : Json(nullptr);
   json["longest_length"] = planned.fit ? Json(planned.fit->longest_length) : Json(nullptr);
+  json["free_bytes"] = planned.fit && planned.fit->fits ? Json(planned.fit->free) : Json(nullptr);
   json["lines"] = Json::array();
   for (const plan::PlanLine& line : plan.lines) {
-    json["lines"].push_back({{"name", line.name}, {"bytes", line.bytes}, {"how", line.how}, {"field", line.field}});
+    json["lines"].push_back(line_json(line));
   }
+  add_device_json(flags.on, planned.device, json);
   json["warnings"] = planned.warnings;
   json["what_if"] = Json::array();
   for (const WhatIfTable& table : planned.what_if) add_what_if(table, json["what_if"]);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <sstream>
 
 #include "base/units.hpp"
 #include "cli/plan_answer.hpp"
@@ -23,19 +24,22 @@ std::string title_of(const PlanFlags& flags, const plan::PlanInput& input) {
                      report::format_count(input.length), flags.kv_cache_dtype);
 }
 
-std::string lines_table(const plan::CapacityPlan& plan) {
+std::string lines_table(const Planned& planned) {
+  const plan::CapacityPlan& plan = planned.plan;
   report::Table table({{"", report::Align::left}, {"size", report::Align::right}, {"how", report::Align::left}});
   for (const plan::PlanLine& line : plan.lines) table.add_row({line.name, format_bytes(line.bytes), line.how});
   table.add_rule();
   table.add_row({"total", format_bytes(plan.total_bytes), fmt::format("{} B", report::format_count(plan.total_bytes))});
+  if (planned.fit && planned.fit->fits && !planned.device.parallel)
+    table.add_row({"free", format_bytes(planned.fit->free), fmt::format("of {}", format_bytes(planned.device.memory))});
   return table.render();
 }
 
-std::string fit_words(const PlanFlags& flags, const Planned& planned) {
+std::string fit_words(const Planned& planned) {
   if (!planned.fit) return "";
   const Fit& fit = *planned.fit;
-  return fmt::format("{} {}. At this length {} would fit{}; of {} each could have {}.\n",
-                     fit.fits ? "Fits in" : "Does not fit in", format_bytes(flags.memory),
+  return fmt::format("{} {}{}. At this length {} would fit{}; of {} each could have {}.\n",
+                     fit.fits ? "Fits in" : "Does not fit in", format_bytes(planned.device.memory), planned.device.parallel ? " a device" : "",
                      fit.max_sequences == 0 ? "none" : sequences(fit.max_sequences),
                      fit.max_sequences == plan::kMaxRequests ? " (more are not looked for)" : "", sequences(planned.input.requests),
                      fit.longest_length == 0 ? "no token at all" : report::format_count(fit.longest_length) + " tokens");
@@ -56,10 +60,10 @@ std::string what_if_table(const WhatIfTable& what_if, bool with_memory) {
   return table.render();
 }
 
-std::string what_if_words(const PlanFlags& flags, const Planned& planned) {
+std::string what_if_words(const Planned& planned) {
   if (planned.what_if.empty()) return "";
   std::string out = "\nWith other choices (other heads and windows are other models, trained so):\n";
-  for (const WhatIfTable& table : planned.what_if) out += "\n" + what_if_table(table, flags.memory != 0);
+  for (const WhatIfTable& table : planned.what_if) out += "\n" + what_if_table(table, planned.device.one_memory() != 0);
   return out;
 }
 
@@ -76,22 +80,26 @@ std::string launch_words(const Planned& planned) {
 
 void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& out) {
   const plan::CapacityPlan& plan = planned.plan;
-  const report::Limit limit{flags.memory, flags.memory == 0 ? "" : format_bytes(flags.memory)};
-  out << title_of(flags, planned.input) << "\n\n" << lines_table(plan) << '\n';
+  const std::uint64_t memory = planned.device.one_memory();
+  const report::Limit limit{memory, memory == 0 ? "" : format_bytes(memory)};
+  out << title_of(flags, planned.input) << "\n\n" << lines_table(planned) << '\n';
   out << report::stacked_bar(plan::segments_of(plan), limit, kBarWidth);
   out << fmt::format("\nOne more token of a long sequence: {}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
                      format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
-  out << fit_words(flags, planned);
+  out << fit_words(planned);
+  print_device(flags.on, planned.device, out);
   for (const std::string& warning : planned.warnings) out << "warning: " << report::printable(warning) << '\n';
-  out << what_if_words(flags, planned);
+  out << what_if_words(planned);
   if (flags.launch) out << launch_words(planned);
 }
 
 Result<std::string> plan_html(const PlanFlags& flags, const Planned& planned) {
-  std::string rest = fit_words(flags, planned);
+  std::ostringstream machine;
+  print_device(flags.on, planned.device, machine);
+  std::string rest = fit_words(planned) + machine.str();
   for (const std::string& warning : planned.warnings) rest += "warning: " + report::printable(warning) + "\n";
-  rest += what_if_words(flags, planned) + launch_words(planned);
-  return plan::plan_page({title_of(flags, planned.input), lines_table(planned.plan), std::move(rest)}, planned.input, flags.memory);
+  rest += what_if_words(planned) + launch_words(planned);
+  return plan::plan_page({title_of(flags, planned.input), lines_table(planned), std::move(rest)}, planned.input, planned.device.one_memory());
 }
 
 }  // namespace kvasir::cli

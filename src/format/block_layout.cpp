@@ -27,6 +27,7 @@ Result<BlockLayout> BlockLayout::create(const CacheGroup& group) {
   layout.v_start_ = layout.k_tile_bytes_ * (tokens / kKeysPerTile) + std::size_t{tokens} * row_scale_bytes(group.format.k);
   const std::size_t v_scale_bytes = v_dim == 0 ? 0 : row_scale_bytes(group.format.v);
   layout.head_bytes_ = layout.v_start_ + tokens * (std::size_t{v_dim} * element_bits(group.format.v) / 8 + v_scale_bytes);
+  layout.scale_bytes_ = (row_scale_bytes(group.format.k) + v_scale_bytes) * group.kv_heads * group.layers.size();
   KV_ASSIGN(layout.layer_bytes_, checked_mul(layout.head_bytes_, group.kv_heads));
   KV_ASSIGN(layout.block_bytes_, checked_mul(layout.layer_bytes_, group.layers.size()));
   return layout;

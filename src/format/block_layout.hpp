@@ -73,9 +73,11 @@ class BlockLayout {
 
   // Bytes of one token row, all layers of the group: what one more token of a long sequence costs.
   std::size_t bytes_per_token() const { return block_bytes_ / block_tokens_; }
+  // Of those, the scales.
+  std::size_t scale_bytes_per_token() const { return scale_bytes_; }
 
  private:
-  std::size_t block_bytes_ = 0, layer_bytes_ = 0, head_bytes_ = 0, k_tile_bytes_ = 0, v_start_ = 0;
+  std::size_t block_bytes_ = 0, layer_bytes_ = 0, head_bytes_ = 0, k_tile_bytes_ = 0, v_start_ = 0, scale_bytes_ = 0;
   std::uint32_t block_tokens_ = 0, head_dim_ = 0, kv_heads_ = 0, layers_ = 0;
   KvFormat format_;
 };

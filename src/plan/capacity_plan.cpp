@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "engine/footprint.hpp"
+#include "plan/search.hpp"
 #include "store/footprint.hpp"
 
 namespace kvasir::plan {
@@ -16,6 +17,14 @@ constexpr std::uint32_t kAssumedWidening = 4;   // of a feed-forward block whose
 Status in_range(std::string_view key, std::uint64_t value, std::uint64_t most) {
   if (value >= 1 && value <= most) return ok_status();
   return Error{ErrorCode::bad_input, fmt::format("{} is {}, valid: 1 to {}", key, value, most)};
+}
+
+Status check_branches(const PlanInput& input) {
+  const Branches& b = input.branches;
+  KV_TRY(in_range("sequences of a request", b.per_request, kMaxRequests));
+  KV_TRY(in_range("requests times the sequences of each", input.requests * b.per_request, kMaxRequests));
+  if (b.prompt_length <= input.length) return ok_status();
+  return Error{ErrorCode::bad_input, fmt::format("prompt_length is {}, valid: at most the length of {}", b.prompt_length, input.length)};
 }
 
 std::string row_words(const PlannedGroup& g) {
@@ -50,6 +59,17 @@ Status add_weights(const PlanInput& input, CapacityPlan& plan, Lines& lines) {
   return ok_status();
 }
 
+// What the rows of a line are made of, and what its last blocks leave empty.
+std::vector<PlanPart> kv_parts(const PlannedGroup& g, const PlanInput& input, std::uint64_t bytes) {
+  const std::uint64_t rows = g.rows(input.length) * input.requests;   // their bytes are below `bytes`, which is checked
+  const std::uint64_t scales = rows * g.layout.scale_bytes_per_token();
+  const std::uint64_t payload = rows * g.layout.bytes_per_token();
+  std::vector<PlanPart> parts{{"values", payload - scales}};
+  if (scales > 0) parts.push_back({"scales", scales});
+  parts.push_back({"rounding", bytes - payload});
+  return parts;
+}
+
 Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
   for (const PlannedGroup& g : plan.kv.groups) {
     const std::uint64_t each = g.blocks(input.length);
@@ -61,7 +81,7 @@ Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vec
     KV_TRY(lines.add({fmt::format("kv.{}", to_string(g.kind)), bytes,
                       fmt::format("{} x {} blocks of {} tokens x {} B ({}{})", input.requests, each,
                                   g.layout.block_tokens(), g.layout.block_bytes(), row_words(g), span),
-                      "requests, length, kv_heads, head_dim"}));
+                      "requests, length, kv_heads, head_dim", kv_parts(g, input, bytes)}));
   }
   KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
   KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
@@ -74,10 +94,37 @@ Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vec
                     "requests, state"});
 }
 
+// Adds the further sequences of a request and the rows of drafts to `blocks`, a line for each of the two.
+Status add_branches(const PlanInput& input, const CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+  const Branches& b = input.branches;
+  PlanLine branches{"kv.branches", 0, "", "n, beams, prompt_length"}, drafts{"kv.speculative", 0, "", "speculative_tokens"};
+  KV_ASSIGN(const std::uint64_t further, checked_mul(input.requests, b.per_request - 1));
+  KV_ASSIGN(const std::uint64_t sequences, checked_mul(input.requests, b.per_request));
+  for (std::size_t at = 0; at < plan.kv.groups.size(); ++at) {
+    const PlannedGroup& g = plan.kv.groups[at];
+    const auto add = [&](PlanLine& line, std::uint64_t count, std::uint64_t each) -> Status {
+      KV_ASSIGN(const std::uint64_t all, checked_mul(count, each));
+      KV_ASSIGN(const std::uint64_t bytes, checked_mul(all, g.layout.block_bytes()));
+      KV_ASSIGN(line.bytes, checked_add(line.bytes, bytes));
+      KV_ASSIGN(blocks[at], checked_add(blocks[at], all));
+      return ok_status();
+    };
+    KV_TRY(add(branches, further, g.private_blocks(input.length, b.prompt_length)));
+    KV_TRY(add(drafts, sequences, g.blocks_beyond(input.length, b.speculative_tokens)));
+  }
+  KV_ASSIGN(const std::uint64_t states, checked_mul(further, plan.kv.state_bytes));
+  KV_ASSIGN(branches.bytes, checked_add(branches.bytes, states));
+  branches.how = fmt::format("{} x {} more of a prompt of {} tokens: blocks after its full ones, with a copy of the partial one", input.requests,
+                             b.per_request - 1, b.prompt_length);
+  drafts.how = fmt::format("{} sequences x blocks for {} more rows; the draft's own weights and cache apart", sequences, b.speculative_tokens);
+  if (b.per_request > 1) KV_TRY(lines.add(branches));
+  return b.speculative_tokens > 0 ? lines.add(drafts) : ok_status();
+}
+
 engine::PoolConfig pool_config(const PlanInput& input) {
   engine::PoolConfig config;
   config.block_tokens = input.kv.block_tokens;
-  config.max_sequences = static_cast<std::uint32_t>(input.requests);
+  config.max_sequences = static_cast<std::uint32_t>(input.requests * input.branches.per_request);
   config.max_batched_tokens = std::max(input.batched_tokens, config.max_sequences);
   config.max_model_len = static_cast<std::uint32_t>(input.length);
   config.max_queued = std::max(config.max_queued, config.max_sequences);
@@ -107,18 +154,6 @@ Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, cons
                     fmt::format("block pools, block tables and page tables of {} sequences, {} requests",
                                 config.max_sequences, config.max_queued),
                     "requests, length, block_size"});
-}
-
-// The largest value in [1, most] for which `fits` holds, 0 if none; `fits` holds below any value it holds for.
-template <class Fits>
-Result<std::uint64_t> largest(std::uint64_t most, Fits&& fits) {
-  std::uint64_t good = 0, bad = most + 1;
-  while (bad - good > 1) {
-    const std::uint64_t middle = good + (bad - good) / 2;
-    KV_ASSIGN(const bool fit, fits(middle));
-    (fit ? good : bad) = middle;
-  }
-  return good;
 }
 
 // What cannot be planned for its size does not fit either.
@@ -162,13 +197,16 @@ artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape) {
 Result<CapacityPlan> plan_capacity(const PlanInput& input) {
   KV_TRY(in_range("requests", input.requests, kMaxRequests));
   KV_TRY(in_range("length", input.length, kMaxLength));
+  KV_TRY(check_branches(input));
   CapacityPlan plan;
   Lines lines(plan);
   KV_TRY(add_weights(input, plan, lines));
   KV_ASSIGN(plan.kv, kv_groups(input.shape, input.kv));
   std::vector<std::uint64_t> blocks;
   KV_TRY(add_kv(input, plan, lines, blocks));
+  KV_TRY(add_branches(input, plan, lines, blocks));
   KV_TRY(add_engine(input, plan, lines, blocks));
+  for (const PlanLine& line : input.fixed) KV_TRY(lines.add(line));
   return plan;
 }
 
@@ -184,6 +222,7 @@ Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
   const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
   return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {
     input.length = length;
+    input.branches.prompt_length = std::min(input.branches.prompt_length, length);
     return fits(input, memory);
   });
 }

@@ -2,12 +2,14 @@
 // Thread rule: pure; any thread.
 //
 //   total_bytes = sum of lines = weights_bytes + kv_bytes + state_bytes + everything else, each line once
+//                         (branches and drafts, the engine's buffers, a GPU's runtime, a reserve)
 //   kv_bytes    = blocks of all sequences; kv_payload_bytes <= kv_bytes is what their rows take in them
 //
 // Every number comes from the footprint function of the layer that allocates it; nothing here multiplies layers by heads.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +23,27 @@ namespace kvasir::plan {
 inline constexpr std::uint64_t kMaxRequests = 1u << 20;
 inline constexpr std::uint64_t kMaxLength = (1u << 31) - 1;   // positions are int32
 
+// A share of a line; the parts of a line that has any add up to it.
+struct PlanPart {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
 struct PlanLine {
   std::string name;    // "weights.attention", "kv.full", "activations" ...: stable, for programs
   std::uint64_t bytes = 0;
   std::string how;     // the sum in words
   std::string field;   // which field of the model or which option said so
+  std::vector<PlanPart> parts = {};   // kv.*: "values", "scales", "rounding"
+  // Where only a range is known: its low end. `bytes` is the high one. Same as `bytes` where exact.
+  std::optional<std::uint64_t> low_bytes = {};
+};
+
+// Sequences of a request beside the first: n samples or beams, and rows for draft tokens.
+struct Branches {
+  std::uint32_t per_request = 1;      // of the same prompt
+  std::uint64_t prompt_length = 0;    // tokens they have in common; their full blocks are stored once
+  std::uint32_t speculative_tokens = 0;   // rows a sequence holds for a draft until it is checked
 };
 
 struct PlanInput {
@@ -35,6 +53,8 @@ struct PlanInput {
   KvChoice kv;
   std::uint64_t requests = 1;         // sequences held at once
   std::uint64_t length = 0;           // tokens of each, prompt and answer
+  Branches branches;
+  std::vector<PlanLine> fixed;        // whatever requests and length: a GPU's runtime, a reserve
   std::uint32_t batched_tokens = 512; // of one step, or as many as requests if they are more
   std::uint32_t threads = 2;
 };
@@ -52,7 +72,7 @@ struct CapacityPlan {
 // The geometry by which an engine's buffers would be sized for a model it does not run.
 artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape);
 
-// Errors: bad_input naming requests or length, its value and what is valid; a size that overflows; the layouts'.
+// Errors: bad_input naming requests, length or the prompt's, its value and what is valid; a size that overflows; the layouts'.
 Result<CapacityPlan> plan_capacity(const PlanInput& input);
 
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.

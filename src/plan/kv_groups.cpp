@@ -19,8 +19,11 @@ using artifact::Memory;
 struct RowShape {
   GroupKind kind;
   std::uint32_t kv_heads, k_dim, v_dim, window, merged;
+  bool skipped = false;   // kept at f16
   auto operator<=>(const RowShape&) const = default;
 };
+
+constexpr format::KvFormat kSkippedFormat{format::KvType::f16, format::KvType::f16};
 
 GroupKind kind_of(const LayerShape& layer) {
   if (layer.memory == Memory::latent) return GroupKind::latent;
@@ -49,7 +52,7 @@ Result<PlannedGroup> finish(const Building& built, const KvChoice& choice) {
   out.group = {.layers = built.layers,
                .kv_heads = built.shape.kv_heads,
                .head_dim = built.shape.k_dim,
-               .format = choice.format,
+               .format = built.shape.skipped ? kSkippedFormat : choice.format,
                .window = built.shape.window,
                .block_tokens = choice.block_tokens,
                .v_dim = built.shape.v_dim};
@@ -61,6 +64,19 @@ Result<PlannedGroup> finish(const Building& built, const KvChoice& choice) {
   }
   out.layout = *layout;
   return out;
+}
+
+bool is_skipped(const RowShape& rows, std::uint32_t layer, const KvChoice& choice) {
+  if (choice.format == kSkippedFormat) return false;   // one group, as without the choice
+  if (choice.skip_windows && rows.window != 0) return true;
+  return std::find(choice.skip_layers.begin(), choice.skip_layers.end(), layer) != choice.skip_layers.end();
+}
+
+Status check_skips(const KvChoice& choice, std::size_t layers) {
+  for (const std::uint32_t layer : choice.skip_layers) {
+    if (layer >= layers) return Error{ErrorCode::bad_input, fmt::format("layer {} to keep at f16 is not one of 0 to {}", layer, layers - 1)};
+  }
+  return ok_status();
 }
 
 template <class Bytes>
@@ -98,6 +114,24 @@ std::uint64_t PlannedGroup::blocks(std::uint64_t length) const {
   return cache::blocks_for_window(stored, group.window, layout.block_tokens());
 }
 
+std::uint64_t PlannedGroup::blocks_beyond(std::uint64_t length, std::uint64_t more) const {
+  if (more == 0) return 0;
+  PlannedGroup wider = *this;
+  if (group.window != 0) {
+    // The rows looked back on stay while the draft's are added.
+    wider.group.window += static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div(more, merged), UINT32_MAX - group.window));
+    wider.kind = GroupKind::window;
+  }
+  const std::uint64_t before = blocks(length), after = wider.blocks(length + more);
+  return after - std::min(after, before);
+}
+
+std::uint64_t PlannedGroup::private_blocks(std::uint64_t length, std::uint64_t prompt) const {
+  const std::uint64_t all = cache::blocks_for_rows(ceil_div(length, merged), layout.block_tokens());
+  const std::uint64_t shared = prompt / merged / layout.block_tokens();
+  return std::min(blocks(length), all - std::min(all, shared));
+}
+
 std::uint64_t PlannedGroup::growth_bytes() const {
   return group.window != 0 ? 0 : layout.bytes_per_token() / merged;
 }
@@ -126,6 +160,7 @@ Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& ch
   std::vector<Building> building;   // in the order of their first layers
   std::map<RowShape, std::size_t> place;
   KvGroups out;
+  KV_TRY(check_skips(choice, shape.layers.size()));
   for (std::uint32_t layer = 0; layer < shape.layers.size(); ++layer) {
     const LayerShape& one = shape.layers[layer];
     if (one.memory == Memory::recurrent) {
@@ -133,7 +168,8 @@ Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& ch
       KV_ASSIGN(out.state_bytes, checked_add(out.state_bytes, bytes));
       ++out.recurrent_layers;
     }
-    for (const RowShape& rows : rows_of(one)) {
+    for (RowShape rows : rows_of(one)) {
+      rows.skipped = is_skipped(rows, layer, choice);
       const auto [at, added] = place.emplace(rows, building.size());
       if (added) building.push_back({rows, {}});
       building[at->second].layers.push_back(layer);

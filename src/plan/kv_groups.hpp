@@ -20,6 +20,9 @@ namespace kvasir::plan {
 struct KvChoice {
   format::KvFormat format;
   std::uint32_t block_tokens = 32;
+  // Kept at f16 whatever the format: layers by number, and those with a window or chunk.
+  std::vector<std::uint32_t> skip_layers = {};
+  bool skip_windows = false;
 };
 
 enum class GroupKind : std::uint8_t { full, window, chunk, latent, index };
@@ -34,6 +37,11 @@ struct PlannedGroup {
   // Of one sequence of so many tokens. length: any number below 2^32.
   std::uint64_t rows(std::uint64_t length) const;     // what it may look back on
   std::uint64_t blocks(std::uint64_t length) const;   // most that they lie in
+  // Most blocks for `more` rows beyond `length`, as a draft's before it is checked; a window holds them besides.
+  std::uint64_t blocks_beyond(std::uint64_t length, std::uint64_t more) const;
+  // Blocks of a sequence that no other shares whose first `prompt` tokens it has in common: all but the prompt's full
+  // blocks. prompt <= length.
+  std::uint64_t private_blocks(std::uint64_t length, std::uint64_t prompt) const;
   // One more token of a long sequence; 0 where a window bounds it.
   std::uint64_t growth_bytes() const;
 };
@@ -51,7 +59,8 @@ struct KvGroups {
   std::uint64_t growth_bytes() const;
 };
 
-// Errors: unsupported, bad_input: the layout's (a head dimension that is no multiple of 8), naming the layer.
+// Errors: unsupported, bad_input: the layout's (a head dimension that is no multiple of 8), naming the layer; a layer to
+// skip that the model does not have.
 Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& choice);
 
 }  // namespace kvasir::plan

@@ -99,6 +99,82 @@ TEST(CapacityPlan, SizesBeyondReasonAreRefusedByName) {
   EXPECT_EQ(refused(1, 2'147'483'647), "planned");
 }
 
+TEST(CapacityPlan, PartsOfACacheLineAddUp) {
+  PlanInput input = input_of(test::llama2_7b(), 3, 33);
+  input.kv.format = {format::KvType::int8, format::KvType::f16};
+  const CapacityPlan plan = plan_of(input);
+  const PlanLine& line = plan.lines.front();
+  ASSERT_EQ(line.name, "kv.full");
+  ASSERT_EQ(line.parts.size(), 3u);
+  EXPECT_EQ(line.parts[0].name, "values");
+  EXPECT_EQ(line.parts[0].bytes, 3u * 33 * 32 * 32 * (128 + 256));
+  EXPECT_EQ(line.parts[1].name, "scales");
+  EXPECT_EQ(line.parts[1].bytes, 3u * 33 * 32 * 32 * 4) << "of K alone";
+  EXPECT_EQ(line.parts[0].bytes + line.parts[1].bytes, plan.kv_payload_bytes);
+  EXPECT_EQ(line.parts[0].bytes + line.parts[1].bytes + line.parts[2].bytes, line.bytes);
+}
+
+// Eight samples of a prompt of 100 tokens in blocks of 32: three full blocks once, then each its own.
+TEST(CapacityPlan, BranchesShareThePromptsFullBlocks) {
+  PlanInput input = input_of(test::llama2_7b(), 2, 200);
+  const std::uint64_t block = 32ull * (512 << 10), alone = plan_of(input).total_bytes;
+  input.branches = {.per_request = 8, .prompt_length = 100};
+  const CapacityPlan plan = plan_of(input);
+  EXPECT_EQ(plan.kv_bytes, 2 * 7 * block) << "the first of each";
+  EXPECT_EQ(bytes_of(plan, "kv.branches"), 2ull * 7 * (7 - 3) * block) << "the begun block is copied";
+  EXPECT_GT(plan.total_bytes, alone + bytes_of(plan, "kv.branches")) << "and tables for 16 sequences";
+  input.branches.prompt_length = 0;
+  EXPECT_EQ(bytes_of(plan_of(input), "kv.branches"), 2ull * 7 * 7 * block);
+  input.branches = {.per_request = 2, .prompt_length = 201};
+  EXPECT_FALSE(plan_capacity(input).ok());
+}
+
+TEST(CapacityPlan, ABranchOfAWindowKeepsNoMoreThanTheWindow) {
+  PlanInput input = input_of(test::windowed(2, 1, 64), 1, 10'000);
+  input.branches = {.per_request = 2, .prompt_length = 5000};
+  const CapacityPlan plan = plan_of(input);
+  const std::uint64_t row = 2 * 256 * 2;   // a layer's
+  EXPECT_EQ(bytes_of(plan, "kv.branches"), (3 + (313 - 156)) * 32ull * row) << "64 rows in three blocks; 313 blocks but for 156 of the prompt";
+  input.branches.prompt_length = 9990;
+  EXPECT_EQ(bytes_of(plan_of(input), "kv.branches"), 2 * 32ull * row * 1) << "both have one block beyond 312 full ones";
+}
+
+TEST(CapacityPlan, ADraftTakesBlocksWhereItCrossesThem) {
+  PlanInput input = input_of(test::llama2_7b(), 5, 64);
+  const std::uint64_t block = 32ull * (512 << 10);
+  input.branches.speculative_tokens = 4;
+  EXPECT_EQ(bytes_of(plan_of(input), "kv.speculative"), 5 * block);
+  input.length = 60;
+  EXPECT_EQ(bytes_of(plan_of(input), "kv.speculative"), 0u) << "they fit in the last block";
+  input.branches = {.per_request = 3, .speculative_tokens = 5};
+  EXPECT_EQ(bytes_of(plan_of(input), "kv.speculative"), 15 * block);
+}
+
+TEST(CapacityPlan, FixedLinesCountWhateverTheRequests) {
+  PlanInput input = input_of(test::llama2_7b(), 1, 64);
+  const std::uint64_t without = plan_of(input).total_bytes;
+  input.fixed.push_back({"reserve", 12'345, "asked for", "reserve"});
+  EXPECT_EQ(plan_of(input).total_bytes, without + 12'345);
+}
+
+TEST(CapacityPlan, LayersKeptAtF16AreAGroupOfTheirOwn) {
+  PlanInput input = input_of(test::llama2_7b(), 1, 64);
+  input.kv.format = {format::KvType::fp8_e4m3, format::KvType::fp8_e4m3};
+  const std::uint64_t all = plan_of(input).kv_bytes;
+  input.kv.skip_layers = {0, 31};
+  EXPECT_EQ(plan_of(input).kv_bytes, all / 32 * 34);
+  input.kv.skip_layers = {32};
+  const Result<CapacityPlan> plan = plan_capacity(input);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_THAT(plan.error().message, testing::AllOf(HasSubstr("layer 32"), HasSubstr("0 to 31")));
+  input = input_of(test::windowed(6, 5, 512), 1, 10'000);
+  input.kv.format = {format::KvType::int4, format::KvType::int4};
+  input.kv.skip_windows = true;
+  const CapacityPlan windows = plan_of(input);
+  EXPECT_EQ(windows.kv.groups[0].group.format.k, format::KvType::f16);
+  EXPECT_EQ(windows.kv.groups[1].group.format.k, format::KvType::int4);
+}
+
 // Line by line what an engine says it computed, which it checks against what it allocated.
 TEST(CapacityPlan, IsWhatAnEngineAllocates) {
   const auto model = engine::test::shared_gqa();

@@ -1,0 +1,108 @@
+#include "cli/plan_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/memory.hpp"
+#include "plan/runtime.hpp"
+
+namespace kvasir::cli {
+namespace {
+
+Error usage(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
+
+// This machine's free memory; nobody states its rates.
+Result<plan::DeviceChoice> this_machine() {
+  KV_ASSIGN(const platform::Headroom headroom, platform::read_headroom());
+  plan::Device device{.name = "this", .title = "this machine", .kind = plan::DeviceKind::cpu, .source = "memory that is free now; --bandwidth and --peak are yours to say"};
+  device.memory = headroom.bytes();
+  return plan::DeviceChoice{device, 1};
+}
+
+Result<plan::ParallelLayout> layout_of(const PlanDeviceFlags& flags, const std::optional<plan::DeviceChoice>& choice) {
+  plan::ParallelLayout layout{std::max(flags.tensor, 1u), std::max(flags.pipeline, 1u), std::max(flags.data, 1u), flags.expert};
+  const std::uint32_t named = choice ? choice->count : 1;
+  if (named == 1) return layout;
+  if (flags.tensor == 0) {
+    const std::uint64_t others = std::uint64_t{layout.pipeline} * layout.data;
+    if (named % others != 0 || named / others > plan::kMaxParallel)
+      return usage(fmt::format("--device names {} devices, which are not a multiple of pipeline x data = {} up to {} times", named, others, plan::kMaxParallel));
+    layout.tensor = static_cast<std::uint32_t>(named / others);
+  }
+  if (layout.devices() != named)
+    return usage(fmt::format("--device names {} devices, but tensor x pipeline x data = {} x {} x {} are {}", named, layout.tensor, layout.pipeline, layout.data, layout.devices()));
+  return layout;
+}
+
+Status add_branches(const PlanDeviceFlags& flags, plan::PlanInput& input) {
+  input.branches.speculative_tokens = flags.speculative_tokens;
+  input.branches.per_request = flags.n * flags.beams;
+  if (flags.n * flags.beams == 1) return ok_status();
+  if (flags.prompt_length == 0) return usage("--n and --beams need --prompt-length: how many tokens of --length they share");
+  input.branches.prompt_length = flags.prompt_length;
+  return ok_status();
+}
+
+plan::Machine machine_of(const PlanDeviceFlags& flags, const std::optional<plan::DeviceChoice>& choice) {
+  plan::Machine machine{choice ? choice->device.bandwidth : 0, choice ? choice->device.peak() : 0, flags.efficiency};
+  if (flags.bandwidth > 0) machine.bandwidth = flags.bandwidth * 1e9;
+  if (flags.peak > 0) machine.peak = flags.peak * 1e12;
+  return machine;
+}
+
+}  // namespace
+
+Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t memory, plan::PlanInput& input) {
+  PlannedDevice out;
+  if (flags.device == "this") {
+    KV_ASSIGN(out.choice, this_machine());
+  } else if (!flags.device.empty()) {
+    KV_ASSIGN(out.choice, plan::find_device(flags.device));
+  }
+  out.memory = memory > 0 || !out.choice ? memory : out.choice->device.memory;
+  KV_ASSIGN(out.layout, layout_of(flags, out.choice));
+  KV_TRY(plan::check_layout(input.shape, out.layout));
+  KV_TRY(add_branches(flags, input));
+  if (flags.prompt_length > input.length)
+    return Error{ErrorCode::usage, fmt::format("--prompt-length: {} is more than the length of {}", flags.prompt_length, input.length)};
+  KV_TRY(parse_skip_layers(flags.skip_layers, input.kv));
+  if (flags.runtime || (out.choice && out.choice->device.kind == plan::DeviceKind::gpu)) input.fixed = plan::runtime_lines(out.layout.devices() > 1);
+  if (flags.reserve.empty()) return out;
+  KV_ASSIGN(const std::uint64_t reserve, parse_reserve(flags.reserve, out.memory));
+  input.fixed.push_back({"reserve", reserve, fmt::format("{}, left for failures", flags.reserve), "reserve"});
+  return out;
+}
+
+Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan, PlannedDevice& device) {
+  if (!device.layout.is_one()) {
+    KV_ASSIGN(device.parallel, plan::plan_parallel(input, device.layout));
+  }
+  const plan::Machine machine = machine_of(flags, device.choice);
+  if (!device.choice && flags.target_itl == 0 && machine.bandwidth == 0 && machine.peak == 0) return ok_status();
+  if (machine.bandwidth == 0) {
+    device.unlimited = "no bandwidth is known, so nothing bounds a step: --bandwidth GB/S";
+    return flags.target_itl > 0 ? usage("--target-itl: " + device.unlimited) : ok_status();
+  }
+  Result<plan::StepWork> work = plan::step_work(input, plan, device.layout);
+  if (!work.ok() && work.error().code != ErrorCode::unsupported) return std::move(work).error();
+  if (!work.ok()) {
+    device.unlimited = work.error().message;
+    return flags.target_itl > 0 ? usage("--target-itl: " + device.unlimited) : ok_status();
+  }
+  Speed& speed = device.speed.emplace();
+  speed.machine = machine;
+  speed.streams = input.requests * input.branches.per_request;
+  speed.batch = (speed.streams + device.layout.data - 1) / device.layout.data;
+  speed.prompt = flags.prompt_length > 0 ? flags.prompt_length : input.length;
+  speed.work = *std::move(work);
+  speed.decode = plan::decode_step(speed.work, machine, speed.batch, input.length);
+  speed.prefill = plan::prefill(speed.work, machine, speed.prompt);
+  speed.weights_wall = plan::weights_wall_batch(speed.work, machine);
+  speed.wall = plan::wall_batch(speed.work, machine, input.length);
+  if (flags.target_itl > 0) speed.most_batch = plan::most_batch(speed.work, machine, input.length, flags.target_itl / 1e3);
+  return ok_status();
+}
+
+}  // namespace kvasir::cli
