@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "platform/memory.hpp"
 #include "plan/runtime.hpp"
+#include "platform/memory.hpp"
 
 namespace kvasir::cli {
 namespace {
@@ -16,23 +16,30 @@ Error usage(std::string message) { return Error{ErrorCode::usage, std::move(mess
 // This machine's free memory; nobody states its rates.
 Result<plan::DeviceChoice> this_machine() {
   KV_ASSIGN(const platform::Headroom headroom, platform::read_headroom());
-  plan::Device device{.name = "this", .title = "this machine", .kind = plan::DeviceKind::cpu, .source = "memory that is free now; --bandwidth and --peak are yours to say"};
+  plan::Device device{.name = "this",
+                      .title = "this machine",
+                      .kind = plan::DeviceKind::cpu,
+                      .source = "memory that is free now; --bandwidth and --peak are yours to say"};
   device.memory = headroom.bytes();
   return plan::DeviceChoice{device, 1};
 }
 
 Result<plan::ParallelLayout> layout_of(const PlanDeviceFlags& flags, const std::optional<plan::DeviceChoice>& choice) {
-  plan::ParallelLayout layout{std::max(flags.tensor, 1u), std::max(flags.pipeline, 1u), std::max(flags.data, 1u), flags.expert};
+  plan::ParallelLayout layout{std::max(flags.tensor, 1u), std::max(flags.pipeline, 1u), std::max(flags.data, 1u),
+                              flags.expert};
   const std::uint32_t named = choice ? choice->count : 1;
   if (named == 1) return layout;
   if (flags.tensor == 0) {
     const std::uint64_t others = std::uint64_t{layout.pipeline} * layout.data;
     if (named % others != 0 || named / others > plan::kMaxParallel)
-      return usage(fmt::format("--device names {} devices, which are not a multiple of pipeline x data = {} up to {} times", named, others, plan::kMaxParallel));
+      return usage(
+          fmt::format("--device names {} devices, which are not a multiple of pipeline x data = {} up to {} times",
+                      named, others, plan::kMaxParallel));
     layout.tensor = static_cast<std::uint32_t>(named / others);
   }
   if (layout.devices() != named)
-    return usage(fmt::format("--device names {} devices, but tensor x pipeline x data = {} x {} x {} are {}", named, layout.tensor, layout.pipeline, layout.data, layout.devices()));
+    return usage(fmt::format("--device names {} devices, but tensor x pipeline x data = {} x {} x {} are {}", named,
+                             layout.tensor, layout.pipeline, layout.data, layout.devices()));
   return layout;
 }
 
@@ -40,7 +47,8 @@ Status add_branches(const PlanDeviceFlags& flags, plan::PlanInput& input) {
   input.branches.speculative_tokens = flags.speculative_tokens;
   input.branches.per_request = flags.n * flags.beams;
   if (flags.n * flags.beams == 1) return ok_status();
-  if (flags.prompt_length == 0) return usage("--n and --beams need --prompt-length: how many tokens of --length they share");
+  if (flags.prompt_length == 0)
+    return usage("--n and --beams need --prompt-length: how many tokens of --length they share");
   input.branches.prompt_length = flags.prompt_length;
   return ok_status();
 }
@@ -66,16 +74,19 @@ Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t 
   KV_TRY(plan::check_layout(input.shape, out.layout));
   KV_TRY(add_branches(flags, input));
   if (flags.prompt_length > input.length)
-    return Error{ErrorCode::usage, fmt::format("--prompt-length: {} is more than the length of {}", flags.prompt_length, input.length)};
+    return Error{ErrorCode::usage,
+                 fmt::format("--prompt-length: {} is more than the length of {}", flags.prompt_length, input.length)};
   KV_TRY(parse_skip_layers(flags.skip_layers, input.kv));
-  if (flags.runtime || (out.choice && out.choice->device.kind == plan::DeviceKind::gpu)) input.fixed = plan::runtime_lines(out.layout.devices() > 1);
+  if (flags.runtime || (out.choice && out.choice->device.kind == plan::DeviceKind::gpu))
+    input.fixed = plan::runtime_lines(out.layout.devices() > 1);
   if (flags.reserve.empty()) return out;
   KV_ASSIGN(const std::uint64_t reserve, parse_reserve(flags.reserve, out.memory));
   input.fixed.push_back({"reserve", reserve, fmt::format("{}, left for failures", flags.reserve), "reserve"});
   return out;
 }
 
-Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan, PlannedDevice& device) {
+Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan,
+                   PlannedDevice& device) {
   if (!device.layout.is_one()) {
     KV_ASSIGN(device.parallel, plan::plan_parallel(input, device.layout));
   }
@@ -94,14 +105,16 @@ Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, c
   Speed& speed = device.speed.emplace();
   speed.machine = machine;
   speed.streams = input.requests * input.branches.per_request;
-  speed.batch = (speed.streams + device.layout.data - 1) / device.layout.data;
+  const std::uint64_t batches = std::uint64_t{device.layout.data} * device.layout.pipeline;  // under way at once
+  speed.batch = (speed.streams + batches - 1) / batches;
   speed.prompt = flags.prompt_length > 0 ? flags.prompt_length : input.length;
   speed.work = *std::move(work);
   speed.decode = plan::decode_step(speed.work, machine, speed.batch, input.length);
   speed.prefill = plan::prefill(speed.work, machine, speed.prompt);
   speed.weights_wall = plan::weights_wall_batch(speed.work, machine);
   speed.wall = plan::wall_batch(speed.work, machine, input.length);
-  if (flags.target_itl > 0) speed.most_batch = plan::most_batch(speed.work, machine, input.length, flags.target_itl / 1e3);
+  if (flags.target_itl > 0)
+    speed.most_batch = plan::most_batch(speed.work, machine, input.length, flags.target_itl / 1e3);
   return ok_status();
 }
 

@@ -15,36 +15,38 @@
 
 namespace kvasir::cli {
 
-// The bound of one replica of the layout, times of a step through all its stages.
+// The bound of a layout: of one batch that passes all stages. Each replica has as many batches under way as stages, so
+// that no stage waits.
 struct Speed {
   plan::Machine machine;
   plan::StepWork work;
-  std::uint64_t batch = 0;            // sequences of a replica
-  std::uint64_t prompt = 0;           // tokens that prefill is timed for
+  std::uint64_t batch = 0;   // sequences of a step
+  std::uint64_t prompt = 0;  // tokens that prefill is timed for
   plan::StepTime decode, prefill;
-  std::uint64_t streams = 0;          // of all replicas
+  std::uint64_t streams = 0;  // sequences of the whole layout
   std::optional<std::uint64_t> weights_wall, wall;
-  std::optional<std::uint64_t> most_batch;   // under the target, of a replica
+  std::optional<std::uint64_t> most_batch;  // under the target
 };
 
 struct PlannedDevice {
   std::optional<plan::DeviceChoice> choice;
-  std::uint64_t memory = 0;           // bytes of one device; 0: not asked
+  std::uint64_t memory = 0;  // bytes of one device; 0: not asked
   plan::ParallelLayout layout;
   std::optional<plan::ParallelPlan> parallel;
   std::optional<Speed> speed;
-  std::string unlimited;              // why there is no speed though it was asked; empty: there is, or nobody asked
+  std::string unlimited;  // why there is no speed though it was asked; empty: there is, or nobody asked
 
   // Against which the whole model on one device may be held; 0: none, or there are several.
   std::uint64_t one_memory() const { return parallel ? 0 : memory; }
 };
 
-// Device, memory and layout; and into `input` the lines and branches that the flags ask for. memory: --memory, 0 if not given.
-// Errors: usage for options that contradict each other; find_device's, check_layout's.
+// Device, memory and layout; and into `input` the lines and branches that the flags ask for. memory: --memory, 0 if not
+// given. Errors: usage for options that contradict each other; find_device's, check_layout's.
 Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t memory, plan::PlanInput& input);
 
 // Adds the parallel plan and the speed. REQUIRES: plan is of input.
-Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan, PlannedDevice& device);
+Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan,
+                   PlannedDevice& device);
 
 // Adds the keys device, roofline, parallel and devices: null where not asked.
 void add_device_json(const PlanDeviceFlags& flags, const PlannedDevice& device, report::Json& json);

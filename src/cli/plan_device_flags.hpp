@@ -15,17 +15,17 @@
 namespace kvasir::cli {
 
 struct PlanDeviceFlags {
-  std::string device;           // empty: not asked
-  double bandwidth = 0;         // 10^9 bytes/s; 0: the device's
-  double peak = 0;              // 10^12 operations/s; 0: the device's
+  std::string device;    // empty: not asked
+  double bandwidth = 0;  // 10^9 bytes/s; 0: the device's
+  double peak = 0;       // 10^12 operations/s; 0: the device's
   double efficiency = 1;
-  double target_itl = 0;        // ms; 0: not asked
-  std::uint32_t tensor = 0, pipeline = 0, data = 0;   // 0: 1, or by the device's number
+  double target_itl = 0;                             // ms; 0: not asked
+  std::uint32_t tensor = 0, pipeline = 0, data = 0;  // 0: 1, or by the device's number
   bool expert = false;
-  bool runtime = false;         // a GPU's lines though no GPU was named
+  bool runtime = false;  // a GPU's lines though no GPU was named
   std::uint32_t speculative_tokens = 0, n = 1, beams = 1;
-  std::uint64_t prompt_length = 0;   // 0: not said
-  std::string reserve;          // a size or a percentage of the memory
+  std::uint64_t prompt_length = 0;  // 0: not said
+  std::string reserve;              // a size or a percentage of the memory
   std::string skip_layers;
 };
 

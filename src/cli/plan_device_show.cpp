@@ -18,40 +18,63 @@ Json optional_json(const std::optional<std::uint64_t>& value) { return value ? J
 Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
 Json step_json(const plan::StepTime& step) {
-  return {{"seconds", step.seconds()}, {"bytes", step.bytes}, {"bytes_seconds", step.bytes_seconds}, {"operations", step.operations},
-          {"operations_seconds", step.operations_seconds}, {"bound", step.is_bandwidth_bound() ? "bandwidth" : "operations"}};
+  return {{"seconds", step.seconds()},
+          {"bytes", step.bytes},
+          {"bytes_seconds", step.bytes_seconds},
+          {"operations", step.operations},
+          {"operations_seconds", step.operations_seconds},
+          {"bound", step.is_bandwidth_bound() ? "bandwidth" : "operations"}};
 }
 
 double per_stream(const Speed& speed) { return speed.decode.seconds() > 0 ? 1 / speed.decode.seconds() : 0; }
 
 Json speed_json(const PlanDeviceFlags& flags, const Speed& speed) {
-  Json json = {{"bandwidth", known(speed.machine.bandwidth)}, {"peak", known(speed.machine.peak)}, {"efficiency", speed.machine.efficiency},
-               {"batch", speed.batch}, {"prompt", speed.prompt}, {"decode", step_json(speed.decode)}, {"prefill", step_json(speed.prefill)},
-               {"tokens_per_second_stream", per_stream(speed)}, {"tokens_per_second", per_stream(speed) * static_cast<double>(speed.streams)},
-               {"weights_wall_batch", optional_json(speed.weights_wall)}, {"wall_batch", optional_json(speed.wall)}};
+  Json json = {{"bandwidth", known(speed.machine.bandwidth)},
+               {"peak", known(speed.machine.peak)},
+               {"efficiency", speed.machine.efficiency},
+               {"batch", speed.batch},
+               {"prompt", speed.prompt},
+               {"decode", step_json(speed.decode)},
+               {"prefill", step_json(speed.prefill)},
+               {"tokens_per_second_stream", per_stream(speed)},
+               {"tokens_per_second", per_stream(speed) * static_cast<double>(speed.streams)},
+               {"weights_wall_batch", optional_json(speed.weights_wall)},
+               {"wall_batch", optional_json(speed.wall)}};
   json["target_itl_ms"] = known(flags.target_itl);
   json["max_batch"] = optional_json(speed.most_batch);
   return json;
 }
 
-std::uint64_t other_bytes(const plan::CapacityPlan& plan) { return plan.total_bytes - plan.weights_bytes - plan.kv_bytes; }
+std::uint64_t other_bytes(const plan::CapacityPlan& plan) {
+  return plan.total_bytes - plan.weights_bytes - plan.kv_bytes;
+}
 
 Json rank_json(const plan::RankPlan& one) {
-  return {{"stage", one.rank.stage}, {"first_layer", one.rank.first_layer}, {"layers", one.rank.layers}, {"experts", one.rank.experts},
-          {"devices", one.rank.devices}, {"weights_bytes", one.plan.weights_bytes}, {"kv_bytes", one.plan.kv_bytes},
-          {"other_bytes", other_bytes(one.plan)}, {"total_bytes", one.plan.total_bytes}};
+  return {{"stage", one.rank.stage},
+          {"first_layer", one.rank.first_layer},
+          {"layers", one.rank.layers},
+          {"experts", one.rank.experts},
+          {"devices", one.rank.devices},
+          {"weights_bytes", one.plan.weights_bytes},
+          {"kv_bytes", one.plan.kv_bytes},
+          {"other_bytes", other_bytes(one.plan)},
+          {"total_bytes", one.plan.total_bytes}};
 }
 
 std::string times(const plan::StepTime& step) {
-  const std::string operations = step.operations_seconds > 0 ? report::format_seconds(step.operations_seconds) + " to compute" : "peak unknown";
-  return fmt::format("{} ({} to read {}, {})", report::format_seconds(step.seconds()), report::format_seconds(step.bytes_seconds),
-                     format_bytes(static_cast<std::uint64_t>(step.bytes)), operations);
+  const std::string operations =
+      step.operations_seconds > 0 ? report::format_seconds(step.operations_seconds) + " to compute" : "peak unknown";
+  return fmt::format("{} ({} to read {}, {})", report::format_seconds(step.seconds()),
+                     report::format_seconds(step.bytes_seconds), format_bytes(static_cast<std::uint64_t>(step.bytes)),
+                     operations);
 }
 
 std::string wall_words(const Speed& speed) {
   if (speed.machine.peak == 0) return "The peak is unknown: no batch can be said to leave the bandwidth wall.";
-  const std::string weights = speed.weights_wall ? fmt::format("at a batch of {}", report::format_count(*speed.weights_wall)) : "at no batch";
-  const std::string both = speed.wall ? fmt::format("at {}", report::format_count(*speed.wall)) : "at none: each sequence brings more to read than to compute";
+  const std::string weights =
+      speed.weights_wall ? fmt::format("at a batch of {}", report::format_count(*speed.weights_wall)) : "at no batch";
+  const std::string both = speed.wall ? fmt::format("at {}", report::format_count(*speed.wall))
+                                      : "at none: each sequence brings more to read than to compute";
   return fmt::format("Weights alone leave the bandwidth wall {}; with the cache of this length {}.", weights, both);
 }
 
@@ -65,22 +88,36 @@ void print_speed(const PlanDeviceFlags& flags, const Speed& speed, std::ostream&
                                          report::format_rate(per_stream(speed) * static_cast<double>(speed.streams)))});
   out << table.render() << wall_words(speed) << '\n';
   if (speed.most_batch) {
-    out << fmt::format("Within {:g} ms a step: {} sequences{}.\n", flags.target_itl, report::format_count(*speed.most_batch),
+    out << fmt::format("Within {:g} ms a step: {} sequences{}.\n", flags.target_itl,
+                       report::format_count(*speed.most_batch),
                        *speed.most_batch == plan::kMaxRequests ? " (more are not looked for)" : "");
   }
 }
 
 void print_ranks(const plan::ParallelPlan& parallel, std::ostream& out) {
   const plan::ParallelLayout& layout = parallel.layout;
-  out << fmt::format("\nOn {} devices (tensor {} x pipeline {} x data {}{}), {} sequences a replica:\n", layout.devices(), layout.tensor, layout.pipeline, layout.data,
-                     layout.expert ? ", whole experts" : "", report::format_count(parallel.requests));
+  out << fmt::format(
+      "\nOn {} devices (tensor {} x pipeline {} x data {}{}), {} sequences a replica (above: the whole model on "
+      "one):\n",
+      layout.devices(), layout.tensor, layout.pipeline, layout.data, layout.expert ? ", whole experts" : "",
+      report::format_count(parallel.requests));
   const auto right = report::Align::right;
-  report::Table table({{"stage", right}, {"layers", right}, {"devices", right}, {"weights", right}, {"cache", right}, {"other", right}, {"total", right}, {"", report::Align::left}});
+  report::Table table({{"stage", right},
+                       {"layers", right},
+                       {"devices", right},
+                       {"weights", right},
+                       {"cache", right},
+                       {"other", right},
+                       {"total", right},
+                       {"", report::Align::left}});
   for (std::size_t at = 0; at < parallel.ranks.size(); ++at) {
     const auto& [rank, plan] = parallel.ranks[at];
-    table.add_row({fmt::format("{}", rank.stage), fmt::format("{}-{}", rank.first_layer, rank.first_layer + rank.layers - 1), report::format_count(rank.devices),
-                   format_bytes(plan.weights_bytes), format_bytes(plan.kv_bytes), format_bytes(other_bytes(plan)), format_bytes(plan.total_bytes),
-                   fmt::format("{}{}", rank.experts > 0 ? fmt::format("{} experts a layer ", rank.experts) : "", at == parallel.worst ? "worst" : "")});
+    table.add_row({fmt::format("{}", rank.stage),
+                   fmt::format("{}-{}", rank.first_layer, rank.first_layer + rank.layers - 1),
+                   report::format_count(rank.devices), format_bytes(plan.weights_bytes), format_bytes(plan.kv_bytes),
+                   format_bytes(other_bytes(plan)), format_bytes(plan.total_bytes),
+                   fmt::format("{}{}", rank.experts > 0 ? fmt::format("{} experts a layer ", rank.experts) : "",
+                               at == parallel.worst ? "worst" : "")});
   }
   out << table.render();
 }
@@ -91,17 +128,26 @@ void add_device_json(const PlanDeviceFlags& flags, const PlannedDevice& device, 
   json["device"] = nullptr;
   if (device.choice) {
     const plan::Device& d = device.choice->device;
-    json["device"] = {{"name", d.name}, {"title", d.title}, {"kind", plan::to_string(d.kind)}, {"count", device.layout.devices()}, {"memory_bytes", d.memory},
-                      {"bandwidth", known(d.bandwidth)}, {"peak_f16", known(d.peak_f16)}, {"peak_int8", known(d.peak_int8)}, {"peak_f32", known(d.peak_f32)},
-                      {"link", known(d.link)}, {"source", d.source}};
+    json["device"] = {{"name", d.name},
+                      {"title", d.title},
+                      {"kind", plan::to_string(d.kind)},
+                      {"count", device.layout.devices()},
+                      {"memory_bytes", d.memory},
+                      {"bandwidth", known(d.bandwidth)},
+                      {"peak_f16", known(d.peak_f16)},
+                      {"peak_int8", known(d.peak_int8)},
+                      {"peak_f32", known(d.peak_f32)},
+                      {"link", known(d.link)},
+                      {"source", d.source}};
   }
   json["roofline"] = device.speed ? speed_json(flags, *device.speed) : Json(nullptr);
   json["parallel"] = nullptr;
   json["devices"] = nullptr;
   if (!device.parallel) return;
   const plan::ParallelPlan& p = *device.parallel;
-  json["parallel"] = {{"tensor", p.layout.tensor}, {"pipeline", p.layout.pipeline}, {"data", p.layout.data}, {"expert", p.layout.expert}, {"devices", p.layout.devices()},
-                      {"requests", p.requests}, {"kv_heads", p.kv_heads}, {"kv_copies", p.kv_copies}, {"worst", p.worst}};
+  json["parallel"] = {{"tensor", p.layout.tensor}, {"pipeline", p.layout.pipeline}, {"data", p.layout.data},
+                      {"expert", p.layout.expert}, {"devices", p.layout.devices()}, {"requests", p.requests},
+                      {"kv_heads", p.kv_heads},    {"kv_copies", p.kv_copies},      {"worst", p.worst}};
   json["devices"] = Json::array();
   for (const plan::RankPlan& one : p.ranks) json["devices"].push_back(rank_json(one));
 }
@@ -110,7 +156,8 @@ void print_device(const PlanDeviceFlags& flags, const PlannedDevice& device, std
   if (device.parallel) print_ranks(*device.parallel, out);
   if (device.choice) {
     const plan::Device& d = device.choice->device;
-    out << fmt::format("\n{}: {}, {} GB/s ({})\n", d.title, d.memory > 0 ? format_bytes(d.memory) : "memory not its own",
+    out << fmt::format("\n{}: {}, {} GB/s ({})\n", d.title,
+                       d.memory > 0 ? format_bytes(d.memory) : "memory not its own",
                        d.bandwidth > 0 ? fmt::format("{:.6g}", d.bandwidth / 1e9) : "unknown", d.source);
   }
   if (device.speed) print_speed(flags, *device.speed, out);

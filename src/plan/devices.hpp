@@ -1,10 +1,10 @@
 // Machines that models are planned for: memory, bandwidth, peak, and who says so.
 // Thread rule: pure functions over a constant table; any thread.
 //
-// A number stands here if its vendor states it, or if it follows from what the vendor states (a CPU's: channels x transfers
-// x 8 bytes; cores x base clock x operations a cycle); else it is 0, unknown. Peaks are dense: half of what a datasheet
-// gives "with sparsity". A vendor's GB is taken as 10^9 bytes: drivers report up to 7 % more, so plans are on the safe side.
-// Sources were read in 2025 and 2026.
+// A number stands here if its vendor states it, or if it follows from what the vendor states (a CPU's: channels x
+// transfers x 8 bytes; cores x base clock x operations a cycle); else it is 0, unknown. Peaks are dense: half of what a
+// datasheet gives "with sparsity". A vendor's GB is taken as 10^9 bytes: drivers report up to 7 % more, so plans are on
+// the safe side. Sources were read in 2025 and 2026.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@
 
 namespace kvasir::plan {
 
-enum class DeviceKind : std::uint8_t { gpu, cpu };
+// gpu: of NVIDIA, whose runtime takes memory in known ranges (runtime.hpp); accelerator: any other, whose does in unknown ones.
+enum class DeviceKind : std::uint8_t { gpu, accelerator, cpu };
 std::string_view to_string(DeviceKind kind);
 
 inline constexpr std::uint32_t kMaxDevices = 4096;
 
 struct Device {
-  std::string_view name = {};    // "a100-80gb"
-  std::string_view title = {};   // "NVIDIA A100 80GB SXM"
+  std::string_view name = {};   // "a100-80gb"
+  std::string_view title = {};  // "NVIDIA A100 80GB SXM"
   DeviceKind kind = DeviceKind::gpu;
-  std::uint64_t memory = 0;      // bytes; 0: not the device's to say (a CPU's)
-  double bandwidth = 0;          // of its memory, bytes/s
-  double peak_f16 = 0;           // operations/s on f16 or bf16, summed in f32 where the vendor states that apart
+  std::uint64_t memory = 0;  // bytes; 0: not the device's to say (a CPU's)
+  double bandwidth = 0;      // of its memory, bytes/s
+  double peak_f16 = 0;       // operations/s on f16 or bf16, summed in f32 where the vendor states that apart
   double peak_int8 = 0, peak_f32 = 0;
-  double link = 0;               // to other devices, bytes/s, both directions together
+  double link = 0;  // to other devices, bytes/s, both directions together
   std::string_view source = {};
 
   // Of the matrix work of a model with 16-bit values: f16, or f32 where there is no faster; 0: unknown.

@@ -20,56 +20,6 @@ using artifact::ModelShape;
 using artifact::ParameterCount;
 using u64 = std::uint64_t;
 
-std::string divisors(u64 of) {
-  std::string out;
-  for (u64 n = 1; n <= std::min<u64>(of, kMaxParallel); ++n) {
-    if (of % n == 0) out += fmt::format("{}{}", out.empty() ? "" : ", ", n);
-  }
-  return out;
-}
-
-Status divides(std::uint32_t tensor, u64 count, std::string_view what) {
-  if (count % tensor == 0) return ok_status();
-  return Error{ErrorCode::bad_input,
-               fmt::format("tensor-parallel-size {} does not divide the {} {}; valid: {}", tensor, count, what, divisors(count))};
-}
-
-Status in_range(std::string_view key, u64 value, u64 most) {
-  if (value >= 1 && value <= most) return ok_status();
-  return Error{ErrorCode::bad_input, fmt::format("{} is {}, valid: 1 to {}", key, value, most)};
-}
-
-Status check_layer(const LayerShape& layer, const ParallelLayout& layout) {
-  if (layer.memory == Memory::attention && layer.kv_heads >= layout.tensor) {
-    KV_TRY(divides(layout.tensor, layer.kv_heads, "KV heads of a layer"));
-  } else if (layer.memory == Memory::attention && layout.tensor % layer.kv_heads != 0) {
-    return Error{ErrorCode::bad_input, fmt::format("tensor-parallel-size {} is no multiple of the {} KV heads of a layer, beyond which each is copied as often",
-                                                   layout.tensor, layer.kv_heads)};
-  }
-  KV_TRY(divides(layout.tensor, layer.feed_forward, "channels of a feed-forward block"));
-  if (layout.expert) return divides(layout.tensor, u64{layer.shared_experts} * layer.expert_width, "channels of the shared experts");
-  return divides(layout.tensor, layer.expert_width, "channels of an expert");
-}
-
-u64 most_experts(const ModelShape& shape) {
-  u64 most = 0;
-  for (const LayerShape& layer : shape.layers) most = std::max<u64>(most, layer.experts);
-  return most;
-}
-
-Status check_experts(const ModelShape& shape, const ParallelLayout& layout) {
-  if (!layout.expert) return ok_status();
-  if (most_experts(shape) == 0)
-    return Error{ErrorCode::bad_input, fmt::format("enable-expert-parallel: no layer of {} says how many experts it has; valid for models whose "
-                                                   "config.json, GGUF or --set experts=N does", shape.name)};
-  const u64 ranks = u64{layout.tensor} * layout.data;
-  for (const LayerShape& layer : shape.layers) {
-    if (layer.experts != 0 && layer.experts < ranks)
-      return Error{ErrorCode::bad_input, fmt::format("enable-expert-parallel: {} ranks (tensor x data) are more than the {} experts of a layer", ranks, layer.experts)};
-  }
-  return ok_status();
-}
-
 LayerShape rank_layer(LayerShape layer, const ParallelLayout& layout, u64 expert_rank) {
   const std::uint32_t tensor = layout.tensor;
   if (layer.memory == Memory::attention) layer.kv_heads = std::max(1u, layer.kv_heads / tensor);
@@ -85,19 +35,6 @@ LayerShape rank_layer(LayerShape layer, const ParallelLayout& layout, u64 expert
   layer.feed_forward += static_cast<std::uint32_t>(u64{layer.shared_experts} * layer.expert_width / tensor);
   layer.shared_experts = 0;
   return layer;
-}
-
-// Ranks of a stage with as many experts, the first of them.
-struct ExpertKind {
-  u64 first = 0, ranks = 0;
-};
-
-std::vector<ExpertKind> expert_kinds(const ModelShape& shape, const ParallelLayout& layout, std::uint32_t begin, std::uint32_t layers) {
-  const u64 ranks = u64{layout.tensor} * layout.data;
-  u64 more = 0;   // ranks with one more, as the layers of a model are alike
-  for (std::uint32_t at = begin; layout.expert && at < begin + layers; ++at) more = std::max(more, shape.layers[at].experts % ranks);
-  if (more == 0) return {{0, ranks}};
-  return {{0, more}, {more, ranks - more}};
 }
 
 ModelShape rank_shape(const ModelShape& shape, const ParallelLayout& layout, const Rank& rank) {
@@ -120,7 +57,7 @@ Result<Counted> count_whole(const ModelShape& shape) {
   Result<ParameterCount> count = artifact::count_parameters(shape);
   if (count.ok()) return Counted{*count, true};
   if (count.error().code != ErrorCode::unsupported) return std::move(count).error();
-  ModelShape narrow = shape;   // the other classes do not depend on it
+  ModelShape narrow = shape;  // the other classes do not depend on it
   for (LayerShape& layer : narrow.layers) layer.feed_forward = 1;
   KV_ASSIGN(ParameterCount known, artifact::count_parameters(narrow));
   const u64 others = known.total - known.feed_forward;
@@ -129,18 +66,22 @@ Result<Counted> count_whole(const ModelShape& shape) {
   return Counted{known, false};
 }
 
-Result<ParameterCount> count_rank(const ModelShape& whole, const Counted& counted, const ModelShape& part, const ParallelLayout& layout, const Rank& rank) {
+Result<ParameterCount> count_rank(const ModelShape& whole, const Counted& counted, const ModelShape& part,
+                                  const ParallelLayout& layout, const Rank& rank) {
   const bool first = rank.stage == 0, last = rank.stage + 1 == layout.pipeline;
   ModelShape alike = part;
   if (!counted.widths)
     for (LayerShape& layer : alike.layers) layer.feed_forward = 1;
   KV_ASSIGN(ParameterCount count, artifact::count_parameters(alike));
-  if (!counted.widths) count.feed_forward = ceil_div(ceil_div(counted.count.feed_forward, whole.layers.size()) * rank.layers, layout.tensor);
+  if (!counted.widths)
+    count.feed_forward =
+        ceil_div(ceil_div(counted.count.feed_forward, whole.layers.size()) * rank.layers, layout.tensor);
   if (layout.expert) {
     // Shared experts were planned as a dense block, and routers know every expert.
     for (std::uint32_t at = 0; at < rank.layers; ++at) {
       const LayerShape& layer = whole.layers[rank.first_layer + at];
-      const u64 shared = u64{whole.gated ? 3u : 2u} * whole.width * (part.layers[at].feed_forward - layer.feed_forward / layout.tensor);
+      const u64 shared = u64{whole.gated ? 3u : 2u} * whole.width *
+                         (part.layers[at].feed_forward - layer.feed_forward / layout.tensor);
       count.feed_forward -= shared;
       count.experts += shared + u64{whole.width} * (layer.experts - part.layers[at].experts);
     }
@@ -149,13 +90,15 @@ Result<ParameterCount> count_rank(const ModelShape& whole, const Counted& counte
   if (!last) count.head = 0;
   if (!last) count.norms -= whole.width;
   if (!first) count.other = 0;
-  count.total = count.embedding + count.head + count.attention + count.feed_forward + count.experts + count.norms + count.other;
+  count.total =
+      count.embedding + count.head + count.attention + count.feed_forward + count.experts + count.norms + count.other;
   return count;
 }
 
 __extension__ using u128 = unsigned __int128;
 
-// bytes x part / whole, rounded up. part <= 2^53 and bytes < 2^63, and what a device holds of a class is at most a few wholes.
+// bytes x part / whole, rounded up. part <= 2^53 and bytes < 2^63, and what a device holds of a class is at most a few
+// wholes.
 u64 scaled(u64 bytes, u64 part, u64 whole) {
   if (whole == 0) return bytes;
   return static_cast<u64>((static_cast<u128>(bytes) * part + whole - 1) / whole);
@@ -174,7 +117,8 @@ constexpr ClassCount kClasses[] = {{"weights", &ParameterCount::total},
                                    {"weights.norms", &ParameterCount::norms},
                                    {"weights.other", &ParameterCount::other}};
 
-std::vector<PlanLine> rank_weights(const std::vector<PlanLine>& lines, const ParameterCount& whole, const ParameterCount& part) {
+std::vector<PlanLine> rank_weights(const std::vector<PlanLine>& lines, const ParameterCount& whole,
+                                   const ParameterCount& part) {
   std::vector<PlanLine> out;
   for (PlanLine line : lines) {
     for (const ClassCount& one : kClasses) {
@@ -212,41 +156,6 @@ Result<bool> fits(const PlanInput& input, const ParallelLayout& layout, u64 memo
 
 }  // namespace
 
-std::vector<std::uint32_t> stage_layers(std::uint32_t layers, std::uint32_t stages) {
-  KV_CHECK(stages >= 1 && stages <= layers, "every stage has a layer");
-  std::vector<std::uint32_t> out(stages, layers / stages);
-  // As many as stages - 1 remain, so the last but one is the first to take one, and the last takes none.
-  for (std::uint32_t more = 0; more < layers % stages; ++more) ++out[stages - 2 - more];
-  return out;
-}
-
-Status check_layout(const ModelShape& shape, const ParallelLayout& layout) {
-  KV_TRY(in_range("tensor-parallel-size", layout.tensor, kMaxParallel));
-  KV_TRY(in_range("pipeline-parallel-size", layout.pipeline, kMaxParallel));
-  KV_TRY(in_range("data-parallel-size", layout.data, kMaxParallel));
-  if (layout.pipeline > shape.layers.size())
-    return Error{ErrorCode::bad_input, fmt::format("pipeline-parallel-size {} is more than the {} layers", layout.pipeline, shape.layers.size())};
-  KV_TRY(divides(layout.tensor, shape.heads, "query heads"));
-  for (const LayerShape& layer : shape.layers) KV_TRY(check_layer(layer, layout));
-  return check_experts(shape, layout);
-}
-
-std::vector<Rank> ranks_of(const ModelShape& shape, const ParallelLayout& layout) {
-  std::vector<Rank> out;
-  const auto layers = static_cast<std::uint32_t>(shape.layers.size());
-  std::uint32_t begin = 0;
-  for (const std::uint32_t count : stage_layers(layers, layout.pipeline)) {
-    const auto stage = static_cast<std::uint32_t>(out.empty() ? 0 : out.back().stage + 1);
-    for (const ExpertKind& kind : expert_kinds(shape, layout, begin, count)) {
-      const u64 ranks = u64{layout.tensor} * layout.data;
-      const u64 experts = layout.expert ? most_experts(shape) / ranks + (kind.first < most_experts(shape) % ranks ? 1 : 0) : 0;
-      out.push_back({stage, begin, count, static_cast<std::uint32_t>(experts), kind.first, kind.ranks});
-    }
-    begin += count;
-  }
-  return out;
-}
-
 Result<PlanInput> rank_input(const PlanInput& input, const ParallelLayout& layout, const Rank& rank) {
   PlanInput out = input;
   out.requests = ceil_div(input.requests, layout.data);
@@ -263,7 +172,6 @@ Result<PlanInput> rank_input(const PlanInput& input, const ParallelLayout& layou
 
 Result<ParallelPlan> plan_parallel(const PlanInput& input, const ParallelLayout& layout) {
   KV_TRY(check_layout(input.shape, layout));
-  KV_TRY(in_range("requests", input.requests, kMaxRequests));
   ParallelPlan out;
   out.layout = layout;
   out.requests = ceil_div(input.requests, layout.data);

@@ -46,7 +46,8 @@ double routed_bytes(const PlanInput& input, const Result<ParameterCount>& count,
     all += static_cast<double>(line.bytes);
     if (line.name == "weights.experts") experts += static_cast<double>(line.bytes);
   }
-  if (experts > 0 && count.ok() && count->experts > 0) return experts * routed.parameters / static_cast<double>(count->experts);
+  if (experts > 0 && count.ok() && count->experts > 0)
+    return experts * routed.parameters / static_cast<double>(count->experts);
   return all * routed.parameters / static_cast<double>(count.ok() ? count->total : input.shape.parameters);
 }
 
@@ -67,9 +68,9 @@ double attention_operations(const PlannedGroup& g, std::uint32_t heads, std::uin
 double rows_of_prompt(const PlannedGroup& g, double prompt) {
   const double merged = g.merged, full = std::floor(prompt / merged);
   const double window = g.group.window == 0 ? full + 1 : g.group.window;
-  const double grown = std::min(full, window);   // groups of `merged` tokens that see 1, 2, ... rows
+  const double grown = std::min(full, window);  // groups of `merged` tokens that see 1, 2, ... rows
   const double growing = merged * grown * (grown + 1) / 2;
-  const double rest = prompt - merged * grown;   // see `window` rows, or the last begun row
+  const double rest = prompt - merged * grown;  // see `window` rows, or the last begun row
   return growing + rest * std::min(window, grown + 1);
 }
 
@@ -85,7 +86,8 @@ StepTime time_of(double bytes, double operations, const Machine& machine) {
 // The smallest batch for which `computes` holds, which holds for every larger one.
 template <class Computes>
 std::optional<std::uint64_t> smallest(Computes&& computes) {
-  const std::uint64_t below = *largest(kMaxRequests, [&](std::uint64_t batch) -> Result<bool> { return !computes(batch); });
+  const std::uint64_t below =
+      *largest(kMaxRequests, [&](std::uint64_t batch) -> Result<bool> { return !computes(batch); });
   if (below == kMaxRequests) return std::nullopt;
   return below + 1;
 }
@@ -97,20 +99,23 @@ double StepWork::weight_bytes(double batch) const {
 }
 
 double StepWork::cache_bytes(std::uint64_t length) const {
-  double sum = 2 * static_cast<double>(kv.state_bytes);   // read and written
-  for (const PlannedGroup& g : kv.groups) sum += static_cast<double>(g.rows(length)) * static_cast<double>(g.layout.bytes_per_token());
+  double sum = 2 * static_cast<double>(kv.state_bytes);  // read and written
+  for (const PlannedGroup& g : kv.groups)
+    sum += static_cast<double>(g.rows(length)) * static_cast<double>(g.layout.bytes_per_token());
   return sum;
 }
 
 double StepWork::operations(std::uint64_t length) const {
   double sum = body_operations + head_operations;
-  for (const PlannedGroup& g : kv.groups) sum += attention_operations(g, heads, rope_dim, static_cast<double>(g.rows(length)));
+  for (const PlannedGroup& g : kv.groups)
+    sum += attention_operations(g, heads, rope_dim, static_cast<double>(g.rows(length)));
   return sum;
 }
 
 Result<StepWork> step_work(const PlanInput& input, const CapacityPlan& plan, const ParallelLayout& layout) {
   if (plan.weights_bytes == 0)
-    return Error{ErrorCode::unsupported, "nothing says how many weights there are, so a step has no bound: --set parameters=70B"};
+    return Error{ErrorCode::unsupported,
+                 "nothing says how many weights there are, so a step has no bound: --set parameters=70B"};
   // One device of a layout without stages: their times add up to its.
   ParallelLayout flat = layout;
   flat.pipeline = 1;
@@ -129,11 +134,15 @@ Result<StepWork> step_work(const PlanInput& input, const CapacityPlan& plan, con
   out.routed_bytes = routed.parameters > 0 ? routed_bytes(input, count, routed) * rank_share(layout) : 0;
   const double table = static_cast<double>(shape.vocabulary) * shape.width;
   const double embedding_bytes = line_bytes(held, "weights.embedding");
-  const double unread = shape.tied_head ? 0 : embedding_bytes > 0 ? embedding_bytes : table * shape.weight_bits / 8 / layout.tensor;
+  const double unread = shape.tied_head       ? 0
+                        : embedding_bytes > 0 ? embedding_bytes
+                                              : table * shape.weight_bits / 8 / layout.tensor;
   out.resident_bytes = std::max(0.0, static_cast<double>(held.weights_bytes) - out.routed_bytes - unread);
 
-  double active = count.ok() ? static_cast<double>(count->active) : static_cast<double>(shape.active_parameters > 0 ? shape.active_parameters : shape.parameters);
-  if (!shape.tied_head) active -= std::min(active, table);   // a look-up
+  double active = count.ok()
+                      ? static_cast<double>(count->active)
+                      : static_cast<double>(shape.active_parameters > 0 ? shape.active_parameters : shape.parameters);
+  if (!shape.tied_head) active -= std::min(active, table);  // a look-up
   out.head_operations = 2 * std::min(active, table) / layout.tensor;
   out.body_operations = 2 * active / layout.tensor - out.head_operations;
   return out;
@@ -146,8 +155,9 @@ StepTime decode_step(const StepWork& work, const Machine& machine, std::uint64_t
 
 StepTime prefill(const StepWork& work, const Machine& machine, std::uint64_t prompt) {
   const auto tokens = static_cast<double>(prompt);
-  double operations = tokens * work.body_operations + work.head_operations;   // one row of logits
-  for (const PlannedGroup& g : work.kv.groups) operations += attention_operations(g, work.heads, work.rope_dim, rows_of_prompt(g, tokens));
+  double operations = tokens * work.body_operations + work.head_operations;  // one row of logits
+  for (const PlannedGroup& g : work.kv.groups)
+    operations += attention_operations(g, work.heads, work.rope_dim, rows_of_prompt(g, tokens));
   return time_of(work.weight_bytes(tokens) + work.cache_bytes(prompt), operations, machine);
 }
 
@@ -163,7 +173,9 @@ std::optional<std::uint64_t> weights_wall_batch(const StepWork& work, const Mach
 }
 
 std::uint64_t most_batch(const StepWork& work, const Machine& machine, std::uint64_t length, double seconds) {
-  return *largest(kMaxRequests, [&](std::uint64_t batch) -> Result<bool> { return decode_step(work, machine, batch, length).seconds() <= seconds; });
+  return *largest(kMaxRequests, [&](std::uint64_t batch) -> Result<bool> {
+    return decode_step(work, machine, batch, length).seconds() <= seconds;
+  });
 }
 
 }  // namespace kvasir::plan

@@ -1,20 +1,20 @@
-// How fast a machine can be with a model at most: the larger of the time to read what a step reads and the time to compute
-// what it computes.
-// Thread rule: pure; any thread.
+// How fast a machine can be with a model at most: the larger of the time to read what a step reads and the time to
+// compute what it computes. Thread rule: pure; any thread.
 //
 //   step time >= max(bytes / bandwidth, operations / peak)
 //
-// A bound, not a forecast: nothing here knows of launches, communication, or work that does not overlap. `efficiency` (1 = the
-// bound itself) scales both rates alike where a person knows what share of them is reached.
+// A bound, not a forecast: nothing here knows of launches, communication, or work that does not overlap. `efficiency`
+// (1 = the bound itself) scales both rates alike where a person knows what share of them is reached.
 //
 // A decode step of B sequences of length L reads
-//   weights      all but the embedding table, and of the routed experts those that some token chose: with share p = experts a
-//                token / experts, each is read with probability 1 - (1 - p)^B (independent, even choices). Where only total and
-//                active parameters are published, p = active / total of all weights: exact at B = 1.
+//   weights      all but the embedding table, and of the routed experts those that some token chose: with share p =
+//   experts a
+//                token / experts, each is read with probability 1 - (1 - p)^B (independent, even choices). Where only
+//                total and active parameters are published, p = active / total of all weights: exact at B = 1.
 //   cache        each sequence's rows (a window's at most) and twice its recurrent state.
-// and computes 2 operations a weight that a token uses, and 2 a query head and element of K and of V that it reads (a latent is
-// read as both, without its rope part as V).
-// Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (4), 2009.
+// and computes 2 operations a weight that a token uses, and 2 a query head and element of K and of V that it reads (a
+// latent is read as both, without its rope part as V). Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (4),
+// 2009.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +27,22 @@ namespace kvasir::plan {
 
 // Of one device. 0: unknown, that side of the bound is left out.
 struct Machine {
-  double bandwidth = 0;    // bytes/s
-  double peak = 0;         // operations/s
-  double efficiency = 1;   // in (0, 1]
+  double bandwidth = 0;   // bytes/s
+  double peak = 0;        // operations/s
+  double efficiency = 1;  // in (0, 1]
 };
 
 // What a step takes of one device of a layout, all stages of a pipeline one after another.
 struct StepWork {
-  double resident_bytes = 0;    // of weights that every step reads
-  double routed_bytes = 0;      // of routed experts
-  double routed_share = 1;      // chance that a token uses one of them
-  double body_operations = 0;   // of weights, a token, without the head
-  double head_operations = 0;   // the head's
-  std::uint32_t replicas = 1;   // whose tokens an expert here may get
-  std::uint32_t heads = 0;      // query heads on the device
-  std::uint32_t rope_dim = 0;   // of a latent
-  KvGroups kv;                  // on the device
+  double resident_bytes = 0;   // of weights that every step reads
+  double routed_bytes = 0;     // of routed experts
+  double routed_share = 1;     // chance that a token uses one of them
+  double body_operations = 0;  // of weights, a token, without the head
+  double head_operations = 0;  // the head's
+  std::uint32_t replicas = 1;  // whose tokens an expert here may get
+  std::uint32_t heads = 0;     // query heads on the device
+  std::uint32_t rope_dim = 0;  // of a latent
+  KvGroups kv;                 // on the device
 
   double weight_bytes(double batch) const;         // read for as many tokens
   double cache_bytes(std::uint64_t length) const;  // read for one
@@ -64,8 +64,8 @@ StepTime decode_step(const StepWork& work, const Machine& machine, std::uint64_t
 // A whole prompt at once, its own rows included.
 StepTime prefill(const StepWork& work, const Machine& machine, std::uint64_t prompt);
 
-// The smallest batch that is not bandwidth-bound; none: none up to kMaxRequests is, as where each sequence brings more bytes of
-// cache than its operations take time, or a rate is unknown.
+// The smallest batch that is not bandwidth-bound; none: none up to kMaxRequests is, as where each sequence brings more
+// bytes of cache than its operations take time, or a rate is unknown.
 std::optional<std::uint64_t> wall_batch(const StepWork& work, const Machine& machine, std::uint64_t length);
 // The same without the cache's bytes and operations: the weights' own wall.
 std::optional<std::uint64_t> weights_wall_batch(const StepWork& work, const Machine& machine);

@@ -1,4 +1,4 @@
-// What a GPU's runtime takes beside what an engine asks for: known as ranges only.
+// What the runtime of a GPU of NVIDIA takes beside what an engine asks for: known as ranges only.
 // Thread rule: pure; any thread.
 #pragma once
 

@@ -86,7 +86,8 @@ TEST(Parallel, OneDeviceIsThePlanWithoutAny) {
   ASSERT_EQ(plan.ranks.size(), 1u);
   EXPECT_EQ(plan.ranks[0].rank.devices, 1u);
   ASSERT_EQ(plan.ranks[0].plan.lines.size(), whole.lines.size());
-  for (std::size_t at = 0; at < whole.lines.size(); ++at) EXPECT_EQ(plan.ranks[0].plan.lines[at].bytes, whole.lines[at].bytes) << whole.lines[at].name;
+  for (std::size_t at = 0; at < whole.lines.size(); ++at)
+    EXPECT_EQ(plan.ranks[0].plan.lines[at].bytes, whole.lines[at].bytes) << whole.lines[at].name;
   EXPECT_EQ(plan.ranks[0].plan.total_bytes, whole.total_bytes);
 }
 
@@ -98,7 +99,8 @@ TEST(Parallel, WhatIsCutAddsUpToTheModelAndItsNorms) {
     for (const std::uint32_t pipeline : {1u, 3u, 8u}) {
       const ParallelPlan plan = plan_of(input, {.tensor = tensor, .pipeline = pipeline});
       EXPECT_EQ(plan.ranks.size(), pipeline);
-      EXPECT_EQ(sum_of(plan, &CapacityPlan::weights_bytes), whole.weights_bytes + (tensor - 1) * norms) << tensor << ' ' << pipeline;
+      EXPECT_EQ(sum_of(plan, &CapacityPlan::weights_bytes), whole.weights_bytes + (tensor - 1) * norms)
+          << tensor << ' ' << pipeline;
       EXPECT_EQ(sum_of(plan, &CapacityPlan::kv_bytes), whole.kv_bytes) << tensor << ' ' << pipeline;
       EXPECT_EQ(plan.kv_copies, 1u);
       for (const RankPlan& one : plan.ranks) {
@@ -114,7 +116,8 @@ TEST(Parallel, WhatIsCutAddsUpToTheModelAndItsNorms) {
 TEST(Parallel, BeyondTheKvHeadsADeviceKeepsAsMuch) {
   const PlanInput input = input_of(llama3_70b());
   const std::uint64_t whole = plan_capacity(input)->kv_bytes;
-  const ParallelPlan eight = plan_of(input, {.tensor = 8}), sixteen = plan_of(input, {.tensor = 16}), thirty_two = plan_of(input, {.tensor = 32});
+  const ParallelPlan eight = plan_of(input, {.tensor = 8}), sixteen = plan_of(input, {.tensor = 16}),
+                     thirty_two = plan_of(input, {.tensor = 32});
   EXPECT_EQ(eight.ranks[0].plan.kv_bytes, whole / 8);
   EXPECT_EQ(sixteen.ranks[0].plan.kv_bytes, whole / 8);
   EXPECT_EQ(thirty_two.ranks[0].plan.kv_bytes, whole / 8);
@@ -157,7 +160,8 @@ TEST(Parallel, ExpertsAreDealtOut) {
   EXPECT_EQ(plan.ranks[1].rank.devices, 2u);
   std::uint64_t experts = 0;
   for (const RankPlan& one : plan.ranks) {
-    for (const PlanLine& line : one.plan.lines) experts += line.name == "weights.experts" ? one.rank.devices * line.bytes : 0;
+    for (const PlanLine& line : one.plan.lines)
+      experts += line.name == "weights.experts" ? one.rank.devices * line.bytes : 0;
   }
   const std::uint64_t router = 6ull * 1024 * 30, shared = 6ull * 3 * 1024 * 512;
   const std::uint64_t routed = count.experts - router - shared;
@@ -179,7 +183,8 @@ TEST(Parallel, ATiedTableLiesAtBothEnds) {
   shape.parameters = artifact::count_parameters(shape)->total;
   const PlanInput input = input_of(shape);
   const ParallelPlan plan = plan_of(input, {.pipeline = 4});
-  EXPECT_EQ(sum_of(plan, &CapacityPlan::weights_bytes), 2 * (shape.parameters + artifact::count_parameters(shape)->embedding));
+  EXPECT_EQ(sum_of(plan, &CapacityPlan::weights_bytes),
+            2 * (shape.parameters + artifact::count_parameters(shape)->embedding));
 }
 
 TEST(Parallel, AStageKeepsItsOwnLayersAtF16) {
@@ -195,15 +200,19 @@ TEST(Parallel, AStageKeepsItsOwnLayersAtF16) {
 
 TEST(Parallel, CountsThatDoNotDivideAreRefusedWithBoth) {
   const ModelShape shape = llama3_70b();
-  EXPECT_EQ(refused(shape, {.tensor = 3}), "tensor-parallel-size 3 does not divide the 64 query heads; valid: 1, 2, 4, 8, 16, 32, 64");
-  EXPECT_THAT(refused(test::plain(4, 64, 12, 3, 16), {.tensor = 2}), testing::AllOf(HasSubstr(" 2 "), HasSubstr("3 KV heads")));
-  EXPECT_THAT(refused(test::plain(4, 64, 12, 3, 16), {.tensor = 4}), testing::AllOf(HasSubstr(" 4 "), HasSubstr("3 KV heads")));
+  EXPECT_EQ(refused(shape, {.tensor = 3}),
+            "tensor-parallel-size 3 does not divide the 64 query heads; valid: 1, 2, 4, 8, 16, 32, 64");
+  EXPECT_THAT(refused(test::plain(4, 64, 12, 3, 16), {.tensor = 2}),
+              testing::AllOf(HasSubstr(" 2 "), HasSubstr("3 KV heads")));
+  EXPECT_THAT(refused(test::plain(4, 64, 12, 3, 16), {.tensor = 4}),
+              testing::AllOf(HasSubstr(" 4 "), HasSubstr("3 KV heads")));
   EXPECT_EQ(refused(test::plain(4, 64, 12, 3, 16), {.tensor = 6}), "fits");
   EXPECT_THAT(refused(shape, {.pipeline = 81}), testing::AllOf(HasSubstr("81"), HasSubstr("80 layers")));
   EXPECT_THAT(refused(shape, {.tensor = 0}), HasSubstr("tensor-parallel-size is 0"));
   EXPECT_THAT(refused(shape, {.data = 1025}), HasSubstr("data-parallel-size is 1025"));
   EXPECT_THAT(refused(shape, {.expert = true}), HasSubstr("no layer of"));
-  EXPECT_THAT(refused(mixture(), {.tensor = 4, .data = 8, .expert = true}), testing::AllOf(HasSubstr("32 ranks"), HasSubstr("30 experts")));
+  EXPECT_THAT(refused(mixture(), {.tensor = 4, .data = 8, .expert = true}),
+              testing::AllOf(HasSubstr("32 ranks"), HasSubstr("30 experts")));
 }
 
 TEST(Parallel, MemoryIsOfEachDevice) {

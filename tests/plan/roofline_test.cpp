@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "base/prng.hpp"
 #include "artifact/parameter_count.hpp"
+#include "base/prng.hpp"
 #include "plan/devices.hpp"
 #include "plan/weights.hpp"
 #include "tests/plan/shapes.hpp"
@@ -55,8 +55,8 @@ ModelShape mixture(std::uint32_t experts, std::uint32_t used) {
   return shape;
 }
 
-// kipply, "Transformer Inference Arithmetic" (2022): 312 TFLOPS over 1.5 TB/s is 208; with the datasheet's 1,555 GB/s 200.6.
-// Google, "How to Scale Your Model" (2025): 990 TFLOPS over 3.35 TB/s is 295 on H100.
+// kipply, "Transformer Inference Arithmetic" (2022): 312 TFLOPS over 1.5 TB/s is 208; with the datasheet's 1,555 GB/s
+// 200.6. Google, "How to Scale Your Model" (2025): 990 TFLOPS over 3.35 TB/s is 295 on H100.
 TEST(Roofline, WeightsOf16BitsLeaveTheWallAtPeakOverBandwidth) {
   const StepWork work = work_of(input_of(llama2_7b(), 1, 100));
   EXPECT_EQ(weights_wall_batch(work, machine_of("a100-40gb")), 201u);
@@ -65,10 +65,11 @@ TEST(Roofline, WeightsOf16BitsLeaveTheWallAtPeakOverBandwidth) {
   EXPECT_EQ(weights_wall_batch(work, {1.5e12, 312e12, 0.5}), 209u) << "efficiency is of both";
 }
 
-// The same page: 13e9 parameters x 2 bytes / 1.5 TB/s = 17.3 ms a token; here the 6.6e9 of Llama-2-7B that a step reads.
+// The same page: 13e9 parameters x 2 bytes / 1.5 TB/s = 17.3 ms a token; here the 6.6e9 of Llama-2-7B that a step
+// reads.
 TEST(Roofline, AStepOfOneReadsTheWeights) {
   const StepWork work = work_of(input_of(llama2_7b(), 1, 1));
-  const double parameters = 6'738'415'616.0 - 32'000.0 * 4096;   // without the table; norms counted, Meta's number
+  const double parameters = 6'738'415'616.0 - 32'000.0 * 4096;  // without the table; norms counted, Meta's number
   EXPECT_EQ(work.weight_bytes(1), 2 * parameters);
   EXPECT_EQ(work.body_operations + work.head_operations, 2 * parameters);
   const StepTime step = decode_step(work, {1.5e12, 312e12, 1}, 1, 1);
@@ -99,7 +100,8 @@ TEST(Roofline, DistinctExpertsAreExpected) {
   const auto count = *artifact::count_parameters(shape);
   const double table = static_cast<double>(count.embedding);
   EXPECT_DOUBLE_EQ(work.routed_share, 0.25);
-  EXPECT_DOUBLE_EQ(work.weight_bytes(1), 2 * (static_cast<double>(count.active) - table)) << "one token reads what it uses";
+  EXPECT_DOUBLE_EQ(work.weight_bytes(1), 2 * (static_cast<double>(count.active) - table))
+      << "one token reads what it uses";
   EXPECT_DOUBLE_EQ(work.weight_bytes(1e9), 2 * (static_cast<double>(count.total) - table)) << "many read all";
 
   // Against drawn choices: distinct experts of 8 that 5 tokens with 2 each choose.
@@ -125,7 +127,7 @@ TEST(Roofline, PublishedActiveParametersStandForExperts) {
   shape.rope_dim = 64;
   shape.parameters = 671'000'000'000;
   shape.active_parameters = 37'000'000'000;
-  shape.tied_head = true;   // no table to leave out
+  shape.tied_head = true;  // no table to leave out
   const StepWork work = work_of(input_of(shape, 1, 100));
   EXPECT_NEAR(work.weight_bytes(1), 74e9, 1e3);
   EXPECT_NEAR(work.weight_bytes(1e6), 1342e9, 1e3);
