@@ -4,7 +4,7 @@
 // A number stands here if its vendor states it, or if it follows from what the vendor states (a CPU's: channels x
 // transfers x 8 bytes; cores x base clock x operations a cycle); else it is 0, unknown. Peaks are dense: half of what a
 // datasheet gives "with sparsity". A vendor's GB is taken as 10^9 bytes: drivers report up to 7 % more, so plans are on
-// the safe side. Sources were read in 2025 and 2026.
+// the safe side. As of November 2026; a source is the document in which its vendor states the number.
 #pragma once
 
 #include <cstdint>
