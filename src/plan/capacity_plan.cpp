@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "engine/footprint.hpp"
+#include "plan/largest.hpp"
 #include "store/footprint.hpp"
 
 namespace kvasir::plan {
@@ -53,18 +54,24 @@ Status add_weights(const PlanInput& input, CapacityPlan& plan, Lines& lines) {
 Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
   for (const PlannedGroup& g : plan.kv.groups) {
     const std::uint64_t each = g.blocks(input.length);
-    KV_ASSIGN(const std::uint64_t all, checked_mul(each, input.requests));
+    KV_ASSIGN(std::uint64_t all, checked_mul(each, input.requests));
+    if (input.held) all = input.held->blocks[blocks.size()];
     KV_ASSIGN(const std::uint64_t bytes, checked_mul(all, g.layout.block_bytes()));
     KV_ASSIGN(plan.kv_bytes, checked_add(plan.kv_bytes, bytes));
     blocks.push_back(all);
     const std::string span = g.group.window == 0 ? "" : fmt::format(", {} of {} tokens", to_string(g.kind), g.group.window);
     KV_TRY(lines.add({fmt::format("kv.{}", to_string(g.kind)), bytes,
-                      fmt::format("{} x {} blocks of {} tokens x {} B ({}{})", input.requests, each,
+                      fmt::format("{} blocks of {} tokens x {} B ({}{})",
+                                  input.held ? fmt::format("{} of the mix: {}", input.requests, all) : fmt::format("{} x {}", input.requests, each),
                                   g.layout.block_tokens(), g.layout.block_bytes(), row_words(g), span),
                       "requests, length, kv_heads, head_dim"}));
   }
-  KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
-  KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
+  if (input.held) {
+    plan.kv_payload_bytes = input.held->payload_bytes;
+  } else {
+    KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
+    KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
+  }
   plan.kv_bytes_per_token = plan.kv.growth_bytes();
   if (plan.kv.state_bytes == 0) return ok_status();
   KV_ASSIGN(plan.state_bytes, checked_mul(plan.kv.state_bytes, input.requests));
@@ -107,26 +114,6 @@ Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, cons
                     fmt::format("block pools, block tables and page tables of {} sequences, {} requests",
                                 config.max_sequences, config.max_queued),
                     "requests, length, block_size"});
-}
-
-// The largest value in [1, most] for which `fits` holds, 0 if none; `fits` holds below any value it holds for.
-template <class Fits>
-Result<std::uint64_t> largest(std::uint64_t most, Fits&& fits) {
-  std::uint64_t good = 0, bad = most + 1;
-  while (bad - good > 1) {
-    const std::uint64_t middle = good + (bad - good) / 2;
-    KV_ASSIGN(const bool fit, fits(middle));
-    (fit ? good : bad) = middle;
-  }
-  return good;
-}
-
-// What cannot be planned for its size does not fit either.
-Result<bool> fits(const PlanInput& input, std::uint64_t memory) {
-  Result<CapacityPlan> plan = plan_capacity(input);
-  if (plan.ok()) return plan->total_bytes <= memory;
-  if (plan.error().code == ErrorCode::bad_input) return false;
-  return std::move(plan).error();
 }
 
 }  // namespace
@@ -172,10 +159,17 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input) {
   return plan;
 }
 
+Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory) {
+  Result<CapacityPlan> plan = plan_capacity(input);
+  if (plan.ok()) return plan->total_bytes <= memory;
+  if (plan.error().code == ErrorCode::bad_input) return false;
+  return std::move(plan).error();
+}
+
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
   return largest(kMaxRequests, [&](std::uint64_t requests) {
     input.requests = requests;
-    return fits(input, memory);
+    return plan_fits(input, memory);
   });
 }
 
@@ -184,7 +178,7 @@ Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
   const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
   return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {
     input.length = length;
-    return fits(input, memory);
+    return plan_fits(input, memory);
   });
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +29,20 @@ struct PlanLine {
   std::string field;   // which field of the model or which option said so
 };
 
+// What all sequences hold together, where they are not all of one length (mix_capacity.hpp).
+struct HeldRows {
+  std::vector<std::uint64_t> blocks;   // of each group
+  std::uint64_t payload_bytes = 0;
+};
+
 struct PlanInput {
   artifact::ModelShape shape;
   artifact::ModelGeometry geometry;   // of the engine's buffers: from the file, or engine_geometry(shape)
   std::vector<PlanLine> weights;      // weights.hpp
   KvChoice kv;
   std::uint64_t requests = 1;         // sequences held at once
-  std::uint64_t length = 0;           // tokens of each, prompt and answer
+  std::uint64_t length = 0;           // tokens of each, prompt and answer; with `held` the longest allowed
+  std::optional<HeldRows> held;       // none: requests x length
   std::uint32_t batched_tokens = 512; // of one step, or as many as requests if they are more
   std::uint32_t threads = 2;
 };
@@ -51,6 +59,9 @@ struct CapacityPlan {
 
 // The geometry by which an engine's buffers would be sized for a model it does not run.
 artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape);
+
+// Whether the plan's total is at most `memory`. What cannot be planned for its size does not fit either.
+Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory);
 
 // Errors: bad_input naming requests or length, its value and what is valid; a size that overflows; the layouts'.
 Result<CapacityPlan> plan_capacity(const PlanInput& input);
