@@ -78,13 +78,23 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   input.length = flags.length > 0 ? flags.length : input.shape.context;
   input.batched_tokens = flags.max_num_batched_tokens;
   input.threads = flags.threads;
+  if (!flags.mix.lengths.empty()) {
+    if (!flags.what_if.empty() || !flags.html.empty())
+      return Error{ErrorCode::usage, fmt::format("{}: plans one length for all, valid: without --lengths", flags.html.empty() ? "--what-if" : "--html")};
+    KV_ASSIGN(out.mix, answer_mix(flags.mix, flags.length, flags.memory, input));
+  }
   KV_ASSIGN(out.plan, plan::plan_capacity(input));
   out.warnings = warnings_of(input, out.plan);
+  if (out.mix) out.warnings.insert(out.warnings.end(), out.mix->warnings.begin(), out.mix->warnings.end());
   out.launch = plan::launch_commands(served_name(flags.model), input, out.plan);
   KV_TRY(add_what_if(flags, out));
   if (flags.memory == 0) return out;
   Fit& fit = out.fit.emplace();
   fit.fits = out.plan.total_bytes <= flags.memory;
+  if (out.mix) {
+    fit.max_sequences = *out.mix->fit;
+    return out;
+  }
   KV_ASSIGN(fit.max_sequences, plan::most_requests(input, flags.memory));
   KV_ASSIGN(fit.longest_length, plan::longest_length(input, flags.memory));
   return out;

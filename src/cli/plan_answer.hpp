@@ -17,10 +17,11 @@
 
 namespace kvasir::cli {
 
-// What --memory makes of a plan.
+// What --memory makes of a plan. With a mix, max_sequences is the number expected and longest_length none.
 struct Fit {
   bool fits = false;
-  std::uint64_t max_sequences = 0, longest_length = 0;
+  std::uint64_t max_sequences = 0;
+  std::optional<std::uint64_t> longest_length;
 };
 
 // One table of --what-if.
@@ -34,6 +35,7 @@ struct Planned {
   plan::PlanInput input;
   plan::CapacityPlan plan;
   std::optional<Fit> fit;
+  std::optional<MixAnswer> mix;
   std::vector<std::string> warnings;
   std::vector<WhatIfTable> what_if;
   std::vector<plan::LaunchCommand> launch;

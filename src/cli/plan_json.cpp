@@ -32,11 +32,12 @@ Json plan_json(const PlanFlags& flags, const Planned& planned) {
   json["memory_bytes"] = planned.fit ? Json(flags.memory) : Json(nullptr);
   json["fits"] = planned.fit ? Json(planned.fit->fits) : Json(nullptr);
   json["max_sequences"] = planned.fit ? Json(planned.fit->max_sequences) : Json(nullptr);
-  json["longest_length"] = planned.fit ? Json(planned.fit->longest_length) : Json(nullptr);
+  json["longest_length"] = planned.fit && planned.fit->longest_length ? Json(*planned.fit->longest_length) : Json(nullptr);
   json["lines"] = Json::array();
   for (const plan::PlanLine& line : plan.lines) {
     json["lines"].push_back({{"name", line.name}, {"bytes", line.bytes}, {"how", line.how}, {"field", line.field}});
   }
+  add_mix_json(flags.mix, planned.mix, json);
   json["warnings"] = planned.warnings;
   json["what_if"] = Json::array();
   for (const WhatIfTable& table : planned.what_if) add_what_if(table, json["what_if"]);

@@ -19,8 +19,8 @@ std::string sequences(std::uint64_t count) {
 }
 
 std::string title_of(const PlanFlags& flags, const plan::PlanInput& input) {
-  return fmt::format("{}: {} of {} tokens, {} cache", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),
-                     report::format_count(input.length), flags.kv_cache_dtype);
+  return fmt::format("{}: {} of {}{} tokens, {} cache", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),
+                     input.held ? "the mix, up to " : "", report::format_count(input.length), flags.kv_cache_dtype);
 }
 
 std::string lines_table(const plan::CapacityPlan& plan) {
@@ -34,11 +34,12 @@ std::string lines_table(const plan::CapacityPlan& plan) {
 std::string fit_words(const PlanFlags& flags, const Planned& planned) {
   if (!planned.fit) return "";
   const Fit& fit = *planned.fit;
-  return fmt::format("{} {}. At this length {} would fit{}; of {} each could have {}.\n",
-                     fit.fits ? "Fits in" : "Does not fit in", format_bytes(flags.memory),
+  const std::string answer = fmt::format("{} {}.", fit.fits ? "Fits in" : "Does not fit in", format_bytes(flags.memory));
+  if (!fit.longest_length) return answer + "\n";   // the mix tells the rest
+  return fmt::format("{} At this length {} would fit{}; of {} each could have {}.\n", answer,
                      fit.max_sequences == 0 ? "none" : sequences(fit.max_sequences),
                      fit.max_sequences == plan::kMaxRequests ? " (more are not looked for)" : "", sequences(planned.input.requests),
-                     fit.longest_length == 0 ? "no token at all" : report::format_count(fit.longest_length) + " tokens");
+                     fit.longest_length == 0 ? "no token at all" : report::format_count(*fit.longest_length) + " tokens");
 }
 
 std::string what_if_table(const WhatIfTable& what_if, bool with_memory) {
@@ -82,6 +83,7 @@ void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& ou
   out << fmt::format("\nOne more token of a long sequence: {}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
                      format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
   out << fit_words(flags, planned);
+  if (planned.mix) print_mix(flags.mix, *planned.mix, out);
   for (const std::string& warning : planned.warnings) out << "warning: " << report::printable(warning) << '\n';
   out << what_if_words(flags, planned);
   if (flags.launch) out << launch_words(planned);

@@ -52,6 +52,7 @@ Status add_weights(const PlanInput& input, CapacityPlan& plan, Lines& lines) {
 }
 
 Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+  KV_CHECK(!input.held || input.held->blocks.size() == plan.kv.groups.size(), "each group holds its blocks");
   for (const PlannedGroup& g : plan.kv.groups) {
     const std::uint64_t each = g.blocks(input.length);
     KV_ASSIGN(std::uint64_t all, checked_mul(each, input.requests));
@@ -167,6 +168,7 @@ Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory) {
 }
 
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
+  KV_CHECK(!input.held, "the sequences have one length");
   return largest(kMaxRequests, [&](std::uint64_t requests) {
     input.requests = requests;
     return plan_fits(input, memory);
@@ -174,6 +176,7 @@ Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
 }
 
 Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
+  KV_CHECK(!input.held, "the sequences have one length");
   // No further than the model was trained for, unless the question is about more already.
   const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
   return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {

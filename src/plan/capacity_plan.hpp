@@ -66,6 +66,7 @@ Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory);
 // Errors: bad_input naming requests or length, its value and what is valid; a size that overflows; the layouts'.
 Result<CapacityPlan> plan_capacity(const PlanInput& input);
 
+// REQUIRES of both: no input.held.
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory);
 // Longest sequences, in tokens, of which `memory` bytes serve input.requests; 0: not even one token. At most the model's
