@@ -83,8 +83,8 @@ void add_warnings(const plan::PlanInput& input, MixAnswer& answer) {
   const double tail = static_cast<double>(answer.kv_bytes_guaranteed) / sum;
   if (tail >= kWideTail) {
     answer.warnings.push_back(
-        fmt::format("the mean hides the tail: one draw in 100 of {} takes over {}, {:.1f} times the mean; one sequence "
-                    "in 100 is over {} tokens",
+        fmt::format("the mean hides the tail: one draw in 100 of {} takes over {}, {:.1f} times the mean; the "
+                    "longest in 100 sequences has {} tokens or more",
                     input.requests == 1 ? "one sequence" : fmt::format("{} sequences", input.requests),
                     format_bytes(answer.kv_bytes_guaranteed), tail, answer.summary.p99));
   }
