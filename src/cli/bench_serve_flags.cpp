@@ -126,8 +126,8 @@ void add_arrival_flags(CLI::App& app, BenchServeFlags& flags) {
   CLI::Option* trace =
       app.add_option("--trace", flags.trace, "Arrivals and lengths from a trace; with --request-rate lengths alone")
           ->type_name("FILE");
-  app.add_option("--trace-format", flags.trace_format, "auto, kvasir, mooncake or azure (default auto)")
-      ->check(one_of({"auto", "kvasir", "mooncake", "azure"}))
+  app.add_option("--trace-format", flags.trace_format, "auto, kvasir, mooncake, azure or vidur (default auto)")
+      ->check(one_of({"auto", "kvasir", "mooncake", "azure", "vidur"}))
       ->needs(trace)
       ->type_name("NAME");
   app.add_option("--trace-time-scale", flags.trace_time_scale,
@@ -290,6 +290,8 @@ Result<load::Workload> make_workload(const BenchServeFlags& flags, const BenchSe
   } else {
     KV_ASSIGN(const trace::TraceFormat format, trace::parse_format(flags.trace_format));
     KV_ASSIGN(const trace::Trace trace, trace::read_trace_file(flags.trace, {format, flags.num_prompts}));
+    if (!trace.timed && std::isinf(plan.request_rate))
+      return usage(fmt::format("--trace: '{}' has no arrival times; valid: with --request-rate", flags.trace));
     requests = load::plan_trace(trace, flags.num_prompts, arrivals,
                                 {flags.trace_time_scale, flags.trace_length_scale, std::isinf(plan.request_rate)});
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -64,20 +65,33 @@ Status add_what_if(const PlanFlags& flags, Planned& out) {
   return ok_status();
 }
 
-Result<Fit> fit_of(const plan::PlanInput& input, const plan::CapacityPlan& plan, const PlannedDevice& device) {
+Result<Fit> fit_of(const Planned& planned) {
+  const plan::PlanInput& input = planned.input;
+  const PlannedDevice& device = planned.device;
   Fit fit;
-  if (device.parallel) {
+  fit.used = planned.plan.total_bytes;
+  if (planned.mix) {
+    fit.max_sequences = *planned.mix->fit;
+  } else if (device.parallel) {
     fit.used = device.parallel->ranks[device.parallel->worst].plan.total_bytes;
     KV_ASSIGN(fit.max_sequences, plan::most_requests(input, device.layout, device.memory));
     KV_ASSIGN(fit.longest_length, plan::longest_length(input, device.layout, device.memory));
   } else {
-    fit.used = plan.total_bytes;
     KV_ASSIGN(fit.max_sequences, plan::most_requests(input, device.memory));
     KV_ASSIGN(fit.longest_length, plan::longest_length(input, device.memory));
   }
   fit.fits = fit.used <= device.memory;
   fit.free = fit.fits ? device.memory - fit.used : 0;
   return fit;
+}
+
+// What is answered for one length only, or for one device.
+Status check_mix_alone(const PlanFlags& flags, const Planned& planned) {
+  const plan::Branches& branches = planned.input.branches;
+  const char* other = !flags.what_if.empty() ? "--what-if" : !flags.html.empty() ? "--html" : branches.per_request > 1 ? "--n and --beams"
+                      : branches.speculative_tokens > 0 ? "--speculative-tokens" : !planned.device.layout.is_one() ? "several devices" : nullptr;
+  if (other == nullptr) return ok_status();
+  return Error{ErrorCode::usage, fmt::format("--lengths: {} are planned for one length, valid: one of the two", other)};
 }
 
 }  // namespace
@@ -96,14 +110,20 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   input.batched_tokens = flags.max_num_batched_tokens;
   input.threads = flags.threads;
   KV_ASSIGN(out.device, choose_device(flags.on, flags.memory, input));
+  if (!flags.mix.lengths.empty()) {
+    KV_TRY(check_mix_alone(flags, out));
+    KV_ASSIGN(out.mix, answer_mix(flags.mix, flags.length, out.device.memory, input));
+  }
   KV_ASSIGN(out.plan, plan::plan_capacity(input));
-  KV_TRY(plan_device(flags.on, input, out.plan, out.device));
+  const std::uint64_t typical = out.mix ? static_cast<std::uint64_t>(std::llround(out.mix->summary.mean)) : input.length;
+  KV_TRY(plan_device(flags.on, input, out.plan, typical, out.device));
   if (out.device.memory > 0) {
-    KV_ASSIGN(out.fit, fit_of(input, out.plan, out.device));
+    KV_ASSIGN(out.fit, fit_of(out));
   }
   out.warnings = warnings_of(input, out.plan);
   for (std::string& warning : plan_warnings(out)) out.warnings.push_back(std::move(warning));
-  out.launch = plan::launch_commands(served_name(flags.model), input, out.plan);
+  if (out.mix) out.warnings.insert(out.warnings.end(), out.mix->warnings.begin(), out.mix->warnings.end());
+  out.launch = plan::launch_commands({served_name(flags.model), input, out.plan, out.device.parallel ? &*out.device.parallel : nullptr});
   KV_TRY(add_what_if(flags, out));
   return out;
 }

@@ -18,10 +18,12 @@
 
 namespace kvasir::cli {
 
-// What --memory, or a device's, makes of a plan. With several devices: of the worst of them.
+// What --memory, or a device's, makes of a plan. With several devices: of the worst of them. With a mix, max_sequences is the
+// number expected and longest_length none.
 struct Fit {
   bool fits = false;
-  std::uint64_t max_sequences = 0, longest_length = 0;
+  std::uint64_t max_sequences = 0;
+  std::optional<std::uint64_t> longest_length;
   std::uint64_t used = 0, free = 0;   // bytes of one device; used + free = memory where it fits
 };
 
@@ -37,6 +39,7 @@ struct Planned {
   plan::CapacityPlan plan;
   PlannedDevice device;
   std::optional<Fit> fit;
+  std::optional<MixAnswer> mix;
   std::vector<std::string> warnings;
   std::vector<WhatIfTable> what_if;
   std::vector<plan::LaunchCommand> launch;

@@ -86,7 +86,7 @@ Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t 
 }
 
 Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan,
-                   PlannedDevice& device) {
+                   std::uint64_t length, PlannedDevice& device) {
   if (!device.layout.is_one()) {
     KV_ASSIGN(device.parallel, plan::plan_parallel(input, device.layout));
   }
@@ -107,14 +107,15 @@ Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, c
   speed.streams = input.requests * input.branches.per_request;
   const std::uint64_t batches = std::uint64_t{device.layout.data} * device.layout.pipeline;  // under way at once
   speed.batch = (speed.streams + batches - 1) / batches;
-  speed.prompt = flags.prompt_length > 0 ? flags.prompt_length : input.length;
+  speed.length = length;
+  speed.prompt = flags.prompt_length > 0 ? flags.prompt_length : length;
   speed.work = *std::move(work);
-  speed.decode = plan::decode_step(speed.work, machine, speed.batch, input.length);
+  speed.decode = plan::decode_step(speed.work, machine, speed.batch, length);
   speed.prefill = plan::prefill(speed.work, machine, speed.prompt);
   speed.weights_wall = plan::weights_wall_batch(speed.work, machine);
-  speed.wall = plan::wall_batch(speed.work, machine, input.length);
+  speed.wall = plan::wall_batch(speed.work, machine, length);
   if (flags.target_itl > 0)
-    speed.most_batch = plan::most_batch(speed.work, machine, input.length, flags.target_itl / 1e3);
+    speed.most_batch = plan::most_batch(speed.work, machine, length, flags.target_itl / 1e3);
   return ok_status();
 }
 

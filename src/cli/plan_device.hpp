@@ -21,6 +21,7 @@ struct Speed {
   plan::Machine machine;
   plan::StepWork work;
   std::uint64_t batch = 0;   // sequences of a step
+  std::uint64_t length = 0;  // tokens of a sequence that a step looks back on
   std::uint64_t prompt = 0;  // tokens that prefill is timed for
   plan::StepTime decode, prefill;
   std::uint64_t streams = 0;  // sequences of the whole layout
@@ -44,9 +45,10 @@ struct PlannedDevice {
 // given. Errors: usage for options that contradict each other; find_device's, check_layout's.
 Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t memory, plan::PlanInput& input);
 
-// Adds the parallel plan and the speed. REQUIRES: plan is of input.
+// Adds the parallel plan and the speed. length: tokens of a sequence that a step looks back on, and of the prompt if nothing
+// else was said. REQUIRES: plan is of input.
 Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan,
-                   PlannedDevice& device);
+                   std::uint64_t length, PlannedDevice& device);
 
 // Adds the keys device, roofline, parallel and devices: null where not asked.
 void add_device_json(const PlanDeviceFlags& flags, const PlannedDevice& device, report::Json& json);

@@ -43,6 +43,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--threads", flags.threads, "Threads of the engine (default: this machine's processors)")->check(whole_number(1, 1024))->type_name("N");
   app.add_option("--set", flags.set, fmt::format("Another value for a field of the model, as kv_heads=8; may be given several times, and applies in that order. Fields: {}",
                                                     fmt::join(artifact::override_keys(), ", ")))->type_name("KEY=VALUE");
+  add_mix_flags(app, flags.mix);
   app.add_flag("--json", flags.json, "One JSON object");
   app.add_option("--what-if", flags.what_if, "What other choices would take: axes joined by commas for every combination (formats, heads, blocks, windows), or each for one change at a time")
       ->type_name("AXES")->check(not_empty());

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/plan_device_flags.hpp"
+#include "cli/plan_mix.hpp"
 #include "format/kv_format.hpp"
 
 namespace kvasir::cli {
@@ -25,6 +26,7 @@ struct PlanFlags {
   std::uint32_t max_num_batched_tokens = 512;
   std::uint32_t threads = default_threads();
   std::vector<std::string> set;
+  MixFlags mix;
   bool json = false;
   std::string what_if;   // axes, joined by commas; "each": one at a time; empty: not asked
   bool launch = false;

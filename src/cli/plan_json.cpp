@@ -42,13 +42,14 @@ Json plan_json(const PlanFlags& flags, const Planned& planned) {
   json["memory_bytes"] = planned.fit ? Json(planned.device.memory) : Json(nullptr);
   json["fits"] = planned.fit ? Json(planned.fit->fits) : Json(nullptr);
   json["max_sequences"] = planned.fit ? Json(planned.fit->max_sequences) : Json(nullptr);
-  json["longest_length"] = planned.fit ? Json(planned.fit->longest_length) : Json(nullptr);
+  json["longest_length"] = planned.fit && planned.fit->longest_length ? Json(*planned.fit->longest_length) : Json(nullptr);
   json["free_bytes"] = planned.fit && planned.fit->fits ? Json(planned.fit->free) : Json(nullptr);
   json["lines"] = Json::array();
   for (const plan::PlanLine& line : plan.lines) {
     json["lines"].push_back(line_json(line));
   }
   add_device_json(flags.on, planned.device, json);
+  add_mix_json(flags.mix, planned.mix, json);
   json["warnings"] = planned.warnings;
   json["what_if"] = Json::array();
   for (const WhatIfTable& table : planned.what_if) add_what_if(table, json["what_if"]);

@@ -20,8 +20,8 @@ std::string sequences(std::uint64_t count) {
 }
 
 std::string title_of(const PlanFlags& flags, const plan::PlanInput& input) {
-  return fmt::format("{}: {} of {} tokens, {} cache", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),
-                     report::format_count(input.length), flags.kv_cache_dtype);
+  return fmt::format("{}: {} of {}{} tokens, {} cache", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),
+                     input.held ? "the mix, up to " : "", report::format_count(input.length), flags.kv_cache_dtype);
 }
 
 std::string lines_table(const Planned& planned) {
@@ -38,11 +38,12 @@ std::string lines_table(const Planned& planned) {
 std::string fit_words(const Planned& planned) {
   if (!planned.fit) return "";
   const Fit& fit = *planned.fit;
-  return fmt::format("{} {}{}. At this length {} would fit{}; of {} each could have {}.\n",
-                     fit.fits ? "Fits in" : "Does not fit in", format_bytes(planned.device.memory), planned.device.parallel ? " a device" : "",
+  const std::string answer = fmt::format("{} {}{}.", fit.fits ? "Fits in" : "Does not fit in", format_bytes(planned.device.memory), planned.device.parallel ? " a device" : "");
+  if (!fit.longest_length) return answer + "\n";   // the mix tells the rest
+  return fmt::format("{} At this length {} would fit{}; of {} each could have {}.\n", answer,
                      fit.max_sequences == 0 ? "none" : sequences(fit.max_sequences),
                      fit.max_sequences == plan::kMaxRequests ? " (more are not looked for)" : "", sequences(planned.input.requests),
-                     fit.longest_length == 0 ? "no token at all" : report::format_count(fit.longest_length) + " tokens");
+                     fit.longest_length == 0 ? "no token at all" : report::format_count(*fit.longest_length) + " tokens");
 }
 
 std::string what_if_table(const WhatIfTable& what_if, bool with_memory) {
@@ -88,6 +89,7 @@ void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& ou
                      format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
   out << fit_words(planned);
   print_device(flags.on, planned.device, out);
+  if (planned.mix) print_mix(flags.mix, *planned.mix, out);
   for (const std::string& warning : planned.warnings) out << "warning: " << report::printable(warning) << '\n';
   out << what_if_words(planned);
   if (flags.launch) out << launch_words(planned);

@@ -83,7 +83,7 @@ void warn_of_memory(const Planned& planned, Warnings& out) {
                               report::format_count(planned.input.requests),
                               format_bytes(planned.plan.kv_bytes / planned.input.requests)));
   }
-  const std::uint64_t longest = planned.fit->longest_length;
+  const std::uint64_t longest = planned.fit->longest_length.value_or(0);
   if (longest > 0 && longest < planned.input.shape.context && plan.kv_bytes_per_token > 0) {
     out.push_back(fmt::format(
         "each token of the {} sequences takes {} more: the memory is full at a length of {}, below the {} of the model",
@@ -106,7 +106,7 @@ void warn_of_layout(const Planned& planned, Warnings& out) {
 void warn_of_speed(const Planned& planned, Warnings& out) {
   if (!planned.device.speed) return;
   const Speed& speed = *planned.device.speed;
-  const std::uint64_t length = planned.input.length, fitting = planned.fit ? planned.fit->max_sequences : 0;
+  const std::uint64_t length = speed.length, fitting = planned.fit ? planned.fit->max_sequences : 0;
   const auto rate = [&](std::uint64_t batch) {
     return static_cast<double>(batch) / plan::decode_step(speed.work, speed.machine, batch, length).seconds();
   };
@@ -134,8 +134,10 @@ void warn_of_speed(const Planned& planned, Warnings& out) {
 
 Warnings plan_warnings(const Planned& planned) {
   Warnings out;
-  warn_of_heads(planned, out);
-  warn_of_windows(planned, out);
+  if (!planned.mix) {   // what a mix holds is known for its own groups alone
+    warn_of_heads(planned, out);
+    warn_of_windows(planned, out);
+  }
   warn_of_scales(planned, out);
   warn_of_memory(planned, out);
   warn_of_layout(planned, out);

@@ -61,6 +61,7 @@ Status add_weights(const PlanInput& input, CapacityPlan& plan, Lines& lines) {
 
 // What the rows of a line are made of, and what its last blocks leave empty.
 std::vector<PlanPart> kv_parts(const PlannedGroup& g, const PlanInput& input, std::uint64_t bytes) {
+  if (input.held) return {};   // its rows are told for all groups together
   const std::uint64_t rows = g.rows(input.length) * input.requests;   // their bytes are below `bytes`, which is checked
   const std::uint64_t scales = rows * g.layout.scale_bytes_per_token();
   const std::uint64_t payload = rows * g.layout.bytes_per_token();
@@ -71,20 +72,27 @@ std::vector<PlanPart> kv_parts(const PlannedGroup& g, const PlanInput& input, st
 }
 
 Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+  KV_CHECK(!input.held || input.held->blocks.size() == plan.kv.groups.size(), "each group holds its blocks");
   for (const PlannedGroup& g : plan.kv.groups) {
     const std::uint64_t each = g.blocks(input.length);
-    KV_ASSIGN(const std::uint64_t all, checked_mul(each, input.requests));
+    KV_ASSIGN(std::uint64_t all, checked_mul(each, input.requests));
+    if (input.held) all = input.held->blocks[blocks.size()];
     KV_ASSIGN(const std::uint64_t bytes, checked_mul(all, g.layout.block_bytes()));
     KV_ASSIGN(plan.kv_bytes, checked_add(plan.kv_bytes, bytes));
     blocks.push_back(all);
     const std::string span = g.group.window == 0 ? "" : fmt::format(", {} of {} tokens", to_string(g.kind), g.group.window);
     KV_TRY(lines.add({fmt::format("kv.{}", to_string(g.kind)), bytes,
-                      fmt::format("{} x {} blocks of {} tokens x {} B ({}{})", input.requests, each,
+                      fmt::format("{} blocks of {} tokens x {} B ({}{})",
+                                  input.held ? fmt::format("{} of the mix: {}", input.requests, all) : fmt::format("{} x {}", input.requests, each),
                                   g.layout.block_tokens(), g.layout.block_bytes(), row_words(g), span),
                       "requests, length, kv_heads, head_dim", kv_parts(g, input, bytes)}));
   }
-  KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
-  KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
+  if (input.held) {
+    plan.kv_payload_bytes = input.held->payload_bytes;
+  } else {
+    KV_ASSIGN(const std::uint64_t payload, plan.kv.payload_bytes(input.length));
+    KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
+  }
   plan.kv_bytes_per_token = plan.kv.growth_bytes();
   if (plan.kv.state_bytes == 0) return ok_status();
   KV_ASSIGN(plan.state_bytes, checked_mul(plan.kv.state_bytes, input.requests));
@@ -156,14 +164,6 @@ Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, cons
                     "requests, length, block_size"});
 }
 
-// What cannot be planned for its size does not fit either.
-Result<bool> fits(const PlanInput& input, std::uint64_t memory) {
-  Result<CapacityPlan> plan = plan_capacity(input);
-  if (plan.ok()) return plan->total_bytes <= memory;
-  if (plan.error().code == ErrorCode::bad_input) return false;
-  return std::move(plan).error();
-}
-
 }  // namespace
 
 artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape) {
@@ -210,20 +210,29 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input) {
   return plan;
 }
 
+Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory) {
+  Result<CapacityPlan> plan = plan_capacity(input);
+  if (plan.ok()) return plan->total_bytes <= memory;
+  if (plan.error().code == ErrorCode::bad_input) return false;
+  return std::move(plan).error();
+}
+
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
+  KV_CHECK(!input.held, "the sequences have one length");
   return largest(kMaxRequests, [&](std::uint64_t requests) {
     input.requests = requests;
-    return fits(input, memory);
+    return plan_fits(input, memory);
   });
 }
 
 Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
+  KV_CHECK(!input.held, "the sequences have one length");
   // No further than the model was trained for, unless the question is about more already.
   const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
   return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {
     input.length = length;
     input.branches.prompt_length = std::min(input.branches.prompt_length, length);
-    return fits(input, memory);
+    return plan_fits(input, memory);
   });
 }
 

@@ -34,7 +34,7 @@ struct PlanLine {
   std::uint64_t bytes = 0;
   std::string how;     // the sum in words
   std::string field;   // which field of the model or which option said so
-  std::vector<PlanPart> parts = {};   // kv.*: "values", "scales", "rounding"
+  std::vector<PlanPart> parts = {};   // kv.* of one length: "values", "scales", "rounding"
   // Where only a range is known: its low end. `bytes` is the high one. Same as `bytes` where exact.
   std::optional<std::uint64_t> low_bytes = {};
 };
@@ -46,14 +46,21 @@ struct Branches {
   std::uint32_t speculative_tokens = 0;   // rows a sequence holds for a draft until it is checked
 };
 
+// What all sequences hold together, where they are not all of one length (mix_capacity.hpp).
+struct HeldRows {
+  std::vector<std::uint64_t> blocks;   // of each group
+  std::uint64_t payload_bytes = 0;
+};
+
 struct PlanInput {
   artifact::ModelShape shape;
   artifact::ModelGeometry geometry;   // of the engine's buffers: from the file, or engine_geometry(shape)
   std::vector<PlanLine> weights;      // weights.hpp
   KvChoice kv;
   std::uint64_t requests = 1;         // sequences held at once
-  std::uint64_t length = 0;           // tokens of each, prompt and answer
-  Branches branches;
+  std::uint64_t length = 0;           // tokens of each, prompt and answer; with `held` the longest allowed
+  std::optional<HeldRows> held;       // none: requests x length
+  Branches branches;                  // with `held`: none
   std::vector<PlanLine> fixed;        // whatever requests and length: a GPU's runtime, a reserve
   std::uint32_t batched_tokens = 512; // of one step, or as many as requests if they are more
   std::uint32_t threads = 2;
@@ -72,9 +79,13 @@ struct CapacityPlan {
 // The geometry by which an engine's buffers would be sized for a model it does not run.
 artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape);
 
+// Whether the plan's total is at most `memory`. What cannot be planned for its size does not fit either.
+Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory);
+
 // Errors: bad_input naming requests, length or the prompt's, its value and what is valid; a size that overflows; the layouts'.
 Result<CapacityPlan> plan_capacity(const PlanInput& input);
 
+// REQUIRES of both: no input.held.
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.
 Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory);
 // Longest sequences, in tokens, of which `memory` bytes serve input.requests; 0: not even one token. At most the model's

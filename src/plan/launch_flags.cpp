@@ -81,58 +81,112 @@ std::string type_flag(LaunchCommand& command, const format::KvFormat& format, Th
   return k.name.empty() ? "" : fmt::format(" --kv-cache-dtype {}", k.name);
 }
 
-LaunchCommand kvasir_command(const std::string& model, const PlanInput& input, const CapacityPlan& plan) {
+// Bytes of the cache on one device: what the flags of an engine count.
+std::uint64_t cache_of_a_device(const Launch& launch) {
+  const CapacityPlan& plan = launch.parallel == nullptr ? launch.plan : launch.parallel->ranks[launch.parallel->worst].plan;
+  return plan.kv_bytes + plan.state_bytes;
+}
+
+// Tokens that all sequences hold in whole blocks, of the group that keeps most.
+std::uint64_t held_tokens(const PlanInput& input) {
+  const std::uint64_t block = input.kv.block_tokens;
+  if (!input.held) return (input.length + block - 1) / block * block * input.requests;
+  const auto most = std::ranges::max_element(input.held->blocks);
+  return most == input.held->blocks.end() ? 0 : *most * block;
+}
+
+// What no engine's flags below say.
+void note_the_rest(const Launch& launch, bool skips, LaunchCommand& out) {
+  const PlanInput& input = launch.input;
+  if (!skips && (!input.kv.skip_layers.empty() || input.kv.skip_windows)) add_note(out, "every layer has the same type here, planned are layers kept at f16");
+  if (input.branches.speculative_tokens > 0) add_note(out, fmt::format("drafts of {} tokens are planned: a draft's model or method is yours to name", input.branches.speculative_tokens));
+  if (input.branches.per_request > 1) add_note(out, fmt::format("{} branches a request are planned: requests ask for them (n)", input.branches.per_request));
+}
+
+LaunchCommand kvasir_command(const Launch& launch) {
+  const PlanInput& input = launch.input;
   LaunchCommand out{"kvasir", "", {}};
   const format::KvFormat& format = input.kv.format;
   std::string type;
   if (format.k == format.v && format::is_offered(format.k)) type = fmt::format(" --kv-cache-dtype {}", format::to_string(format.k));
   else add_note(out, fmt::format("a cache in {} is planned only, not served yet", names_of(format)));
-  if (!model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
-  out.command = fmt::format("kvasir serve {} --max-num-seqs {} --max-model-len {} --block-size {} --max-num-batched-tokens {} --kv-cache-memory {}{}", quoted(model),
-                            input.requests, input.length, input.kv.block_tokens, input.batched_tokens, plan.kv_bytes, type);
+  if (!launch.model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
+  if (launch.parallel != nullptr) add_note(out, "serves on one device: several are planned only");
+  note_the_rest(launch, false, out);
+  out.command = fmt::format("kvasir serve {} --max-num-seqs {} --max-model-len {} --block-size {} --max-num-batched-tokens {} --kv-cache-memory {}{}", quoted(launch.model),
+                            input.requests, input.length, input.kv.block_tokens, input.batched_tokens, launch.plan.kv_bytes, type);
   return out;
 }
 
-LaunchCommand vllm_command(const std::string& model, const PlanInput& input, const CapacityPlan& plan) {
+// sizes: the engine's names of tensor, pipeline and data parallel size.
+std::string layout_flags(const Launch& launch, const std::array<std::string_view, 3>& sizes) {
+  if (launch.parallel == nullptr) return "";
+  const ParallelLayout& layout = launch.parallel->layout;
+  const std::array<std::uint32_t, 3> counts = {layout.tensor, layout.pipeline, layout.data};
+  std::string out;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (counts[i] > 1) out += fmt::format(" {} {}", sizes[i], counts[i]);
+  }
+  return out;
+}
+
+std::string vllm_skips(const KvChoice& kv) {
+  std::string layers;
+  for (const std::uint32_t layer : kv.skip_layers) layers += fmt::format(" {}", layer);
+  if (kv.skip_windows) layers += " sliding_window";
+  return layers.empty() ? "" : " --kv-cache-dtype-skip-layers" + layers;
+}
+
+LaunchCommand vllm_command(const Launch& launch) {
+  const PlanInput& input = launch.input;
   LaunchCommand out{"vllm", "", {}};
   constexpr std::array kBlocks = {16u, 32u, 64u, 128u};
   std::string block;
   if (std::ranges::find(kBlocks, input.kv.block_tokens) != kBlocks.end()) block = fmt::format(" --block-size {}", input.kv.block_tokens);
   else add_note(out, fmt::format("blocks of {} tokens are not offered", input.kv.block_tokens));
   const std::string type = type_flag(out, input.kv.format, vllm_name);
-  out.command = fmt::format("vllm serve {} --max-num-seqs {} --max-model-len {}{} --max-num-batched-tokens {} --kv-cache-memory-bytes {}{}", quoted(model), input.requests,
-                            input.length, block, std::max<std::uint64_t>(input.batched_tokens, input.requests), plan.kv_bytes + plan.state_bytes, type);
+  std::string layout = layout_flags(launch, {"--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size"});
+  if (launch.parallel != nullptr && launch.parallel->layout.expert) layout += " --enable-expert-parallel";
+  note_the_rest(launch, true, out);
+  out.command = fmt::format("vllm serve {} --max-num-seqs {} --max-model-len {}{} --max-num-batched-tokens {} --kv-cache-memory-bytes {}{}{}{}", quoted(launch.model), input.requests,
+                            input.length, block, std::max<std::uint64_t>(input.batched_tokens, input.requests), cache_of_a_device(launch), type, vllm_skips(input.kv), layout);
   return out;
 }
 
-LaunchCommand sglang_command(const std::string& model, const PlanInput& input, const CapacityPlan&) {
+LaunchCommand sglang_command(const Launch& launch) {
+  const PlanInput& input = launch.input;
   LaunchCommand out{"sglang", "", {}};
   const std::string type = type_flag(out, input.kv.format, sglang_name);
-  std::uint64_t blocks = (input.length + input.kv.block_tokens - 1) / input.kv.block_tokens;
-  out.command = fmt::format("python -m sglang.launch_server --model-path {} --max-running-requests {} --context-length {} --page-size {} --chunked-prefill-size {} --max-total-tokens {}{}",
-                            quoted(model), input.requests, input.length, input.kv.block_tokens, input.batched_tokens, blocks * input.kv.block_tokens * input.requests, type);
+  std::string layout = layout_flags(launch, {"--tp-size", "--pp-size", "--dp-size"});
+  if (launch.parallel != nullptr && launch.parallel->layout.expert) layout += fmt::format(" --ep-size {}", launch.parallel->layout.tensor);
+  note_the_rest(launch, false, out);
+  out.command = fmt::format("python -m sglang.launch_server --model-path {} --max-running-requests {} --context-length {} --page-size {} --chunked-prefill-size {} --max-total-tokens {}{}{}",
+                            quoted(launch.model), input.requests, input.length, input.kv.block_tokens, input.batched_tokens, held_tokens(input), type, layout);
   return out;
 }
 
-LaunchCommand llama_command(const std::string& model, const PlanInput& input, const CapacityPlan& plan) {
+LaunchCommand llama_command(const Launch& launch) {
+  const PlanInput& input = launch.input;
   LaunchCommand out{"llama.cpp", "", {}};
   const TheirName k = llama_name(input.kv.format.k), v = llama_name(input.kv.format.v);
   add_note(out, std::string(k.note));
   add_note(out, std::string(v.note));
-  if (!model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
+  if (!launch.model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
+  if (launch.parallel != nullptr) add_note(out, "layers are dealt over the devices (-sm layer): other layouts are planned for other engines");
   add_note(out, "each slot reserves its whole length at the start");
-  if (std::ranges::any_of(plan.kv.groups, [](const PlannedGroup& g) { return g.group.window != 0; })) {
+  if (std::ranges::any_of(launch.plan.kv.groups, [](const PlannedGroup& g) { return g.group.window != 0; })) {
     add_note(out, "--swa-full would keep all history in windowed layers: leave it off");
   }
-  out.command = fmt::format("llama-server -m {} -np {} -c {} -ub {} -ctk {} -ctv {} -fa on", quoted(model), input.requests, input.length * input.requests, input.batched_tokens,
+  note_the_rest(launch, false, out);
+  out.command = fmt::format("llama-server -m {} -np {} -c {} -ub {} -ctk {} -ctv {} -fa on", quoted(launch.model), input.requests, input.length * input.requests, input.batched_tokens,
                             k.name, v.name);
   return out;
 }
 
 }  // namespace
 
-std::vector<LaunchCommand> launch_commands(const std::string& model, const PlanInput& input, const CapacityPlan& plan) {
-  return {kvasir_command(model, input, plan), vllm_command(model, input, plan), sglang_command(model, input, plan), llama_command(model, input, plan)};
+std::vector<LaunchCommand> launch_commands(const Launch& launch) {
+  return {kvasir_command(launch), vllm_command(launch), sglang_command(launch), llama_command(launch)};
 }
 
 }  // namespace kvasir::plan

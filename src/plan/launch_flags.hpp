@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/capacity_plan.hpp"
+#include "plan/parallel.hpp"
 
 namespace kvasir::plan {
 
@@ -17,7 +18,13 @@ struct LaunchCommand {
   std::vector<std::string> notes;   // what of the plan this engine cannot do or counts differently
 };
 
-// model: as the command lines should name it, a path or a name.
-std::vector<LaunchCommand> launch_commands(const std::string& model, const PlanInput& input, const CapacityPlan& plan);
+struct Launch {
+  std::string model;                        // as the command lines should name it, a path or a name
+  const PlanInput& input;
+  const CapacityPlan& plan;                 // of input
+  const ParallelPlan* parallel = nullptr;   // where there are several devices
+};
+
+std::vector<LaunchCommand> launch_commands(const Launch& launch);
 
 }  // namespace kvasir::plan

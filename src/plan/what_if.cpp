@@ -142,6 +142,7 @@ std::optional<Axis> parse_axis(std::string_view name) {
 }
 
 Result<std::vector<Alternative>> what_if(const PlanInput& input, const std::vector<Axis>& axes, std::uint64_t memory) {
+  KV_CHECK(!input.held, "what a mix holds is that of one layout");
   if (axes.empty()) return Error{ErrorCode::bad_input, "what-if names no axis; valid: formats, heads, blocks, windows"};
   std::vector<std::vector<Choice>> offered;
   std::size_t combinations = 1;

@@ -28,7 +28,7 @@ struct Alternative {
 
 // Every combination of what the axes offer for this model, the plan itself first. memory: bytes; 0: not asked.
 // Errors: bad_input: no axis or one twice; those of plan_capacity for the plan itself. A combination that has no layout is
-// left out.
+// left out. REQUIRES: no input.held, which is that of one layout.
 Result<std::vector<Alternative>> what_if(const PlanInput& input, const std::vector<Axis>& axes, std::uint64_t memory);
 
 }  // namespace kvasir::plan

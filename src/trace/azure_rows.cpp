@@ -1,10 +1,10 @@
 // The Azure form: CSV without quotes.
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <chrono>
 
+#include "trace/csv_cells.hpp"
 #include "trace/row_reader.hpp"
 
 namespace kvasir::trace {
@@ -45,12 +45,6 @@ std::optional<std::int64_t> parse_ticks(std::string_view text) {
   return seconds * static_cast<std::int64_t>(kTicksPerSecond) + ticks;
 }
 
-Result<std::uint32_t> parse_tokens(std::string_view text, std::string_view key, const Place& place) {
-  std::uint32_t value = 0;
-  if (!text.empty() && parse_digits(text, value) && value >= 1 && value <= kMaxTokens) return value;
-  return bad_value(place, key, fmt::format("'{}'", text), fmt::format("a whole number from 1 to {}", kMaxTokens));
-}
-
 class AzureRows final : public RowReader {
  public:
   Result<std::optional<TraceRequest>> read(std::string_view line, const Place& place) override {
@@ -60,7 +54,7 @@ class AzureRows final : public RowReader {
       has_header_ = true;
       return std::optional<TraceRequest>();
     }
-    KV_ASSIGN(const auto cells, split(line, place));
+    KV_ASSIGN(const auto cells, split_cells(line, kAzureHeader, place));
     const std::optional<std::int64_t> ticks = parse_ticks(cells[0]);
     if (!ticks)
       return bad_value(place, "TIMESTAMP", fmt::format("'{}'", cells[0]), "a time as 2023-11-16 18:17:03.9799600");
@@ -77,19 +71,6 @@ class AzureRows final : public RowReader {
   std::uint32_t block_tokens() const override { return 0; }
 
  private:
-  static Result<std::array<std::string_view, 3>> split(std::string_view line, const Place& place) {
-    std::array<std::string_view, 3> cells;
-    std::size_t count = 0;
-    for (std::size_t begin = 0; begin <= line.size(); ++count) {
-      const std::size_t end = std::min(line.find(',', begin), line.size());
-      if (count < cells.size()) cells[count] = line.substr(begin, end - begin);
-      begin = end + 1;
-    }
-    if (count != cells.size())
-      return bad_row(place, fmt::format("{} columns; valid: the three of {}", count, kAzureHeader));
-    return cells;
-  }
-
   bool has_header_ = false;
   std::optional<std::int64_t> first_ticks_;
 };

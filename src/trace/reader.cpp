@@ -22,10 +22,13 @@ std::unique_ptr<RowReader> rows_of(TraceFormat format, std::string_view first_li
       return mooncake_rows();
     case TraceFormat::azure:
       return azure_rows();
+    case TraceFormat::vidur:
+      return vidur_rows();
     case TraceFormat::automatic:
       break;
   }
   if (first_line.starts_with("TIMESTAMP")) return azure_rows();
+  if (first_line.starts_with("num_prefill_tokens")) return vidur_rows();
   if (first_line.find("\"hash_ids\"") != std::string_view::npos) return mooncake_rows();
   return kvasir_rows();  // whose message says what a trace looks like
 }
@@ -65,8 +68,9 @@ Result<TraceFormat> parse_format(std::string_view name) {
   if (name == "kvasir") return TraceFormat::kvasir;
   if (name == "mooncake") return TraceFormat::mooncake;
   if (name == "azure") return TraceFormat::azure;
+  if (name == "vidur") return TraceFormat::vidur;
   return Error{ErrorCode::bad_input,
-               fmt::format("'{}' is no trace format; valid: auto, kvasir, mooncake, azure", name)};
+               fmt::format("'{}' is no trace format; valid: auto, kvasir, mooncake, azure, vidur", name)};
 }
 
 Result<Trace> read_trace(std::istream& in, std::string_view name, const ReadOptions& options) {
@@ -79,6 +83,7 @@ Result<Trace> read_trace(std::istream& in, std::string_view name, const ReadOpti
     if (rows == nullptr) rows = rows_of(options.format, line);
     KV_ASSIGN(std::optional<TraceRequest> request, rows->read(line, place));
     trace.block_tokens = rows->block_tokens();
+    trace.timed = rows->timed();
     if (!request) continue;
     KV_TRY(check_row(*request, trace, place));
     trace.requests.push_back(std::move(*request));
@@ -101,6 +106,7 @@ Result<Trace> read_trace_file(const std::string& path, const ReadOptions& option
 }
 
 void write_trace(std::ostream& out, const Trace& trace) {
+  KV_CHECK(trace.timed, "the kvasir form says when requests arrive");
   nlohmann::ordered_json head = {{"format", kFormatName}, {"version", 1}};
   if (trace.block_tokens > 0) head["block_tokens"] = trace.block_tokens;
   out << head.dump() << '\n';

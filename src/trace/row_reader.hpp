@@ -31,13 +31,17 @@ class RowReader {
   virtual Result<std::optional<TraceRequest>> read(std::string_view line, const Place& place) = 0;
   // After the first line.
   virtual std::uint32_t block_tokens() const = 0;
+  // Whether rows say when requests arrive.
+  virtual bool timed() const { return true; }
 };
 
 std::unique_ptr<RowReader> kvasir_rows();
 std::unique_ptr<RowReader> mooncake_rows();
 std::unique_ptr<RowReader> azure_rows();
+std::unique_ptr<RowReader> vidur_rows();
 
 inline constexpr std::string_view kFormatName = "kvasir-trace";
 inline constexpr std::string_view kAzureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
+inline constexpr std::string_view kVidurHeader = "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio";
 
 }  // namespace kvasir::trace

@@ -24,6 +24,7 @@ struct TraceRequest {
 struct Trace {
   std::vector<TraceRequest> requests;
   std::uint32_t block_tokens = 0;  // prompt tokens a block id stands for; 0: no request has block ids
+  bool timed = true;               // false: lengths alone, every arrival is 0
 };
 
 }  // namespace kvasir::trace

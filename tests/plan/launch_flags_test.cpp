@@ -38,7 +38,7 @@ Launched launched(const std::string& model, format::KvFormat format, std::uint32
   Result<CapacityPlan> plan = plan_capacity(out.input);
   EXPECT_TRUE(plan.ok());
   out.plan = std::move(*plan);
-  out.commands = launch_commands(model, out.input, out.plan);
+  out.commands = launch_commands({model, out.input, out.plan});
   return out;
 }
 
@@ -75,6 +75,22 @@ TEST(LaunchFlags, KAndVApartAndOddBlocks) {
 
 TEST(LaunchFlags, AnEightBitFloatWithoutScalesIsWarnedOf) {
   EXPECT_THAT(launched("m", {KvType::fp8_e4m3, KvType::fp8_e4m3}).of("vllm").notes, Contains(HasSubstr("1.0")));
+}
+
+TEST(LaunchFlags, SeveralDevicesAndKeptLayersAreTold) {
+  Launched whole = launched("m", {KvType::fp8_e5m2, KvType::fp8_e5m2});
+  whole.input.kv.skip_layers = {0, 3};
+  const Result<CapacityPlan> plan = plan_capacity(whole.input);
+  const Result<ParallelPlan> parallel = plan_parallel(whole.input, {.tensor = 4, .pipeline = 2});
+  ASSERT_TRUE(plan.ok() && parallel.ok());
+  whole.commands = launch_commands({"m", whole.input, *plan, &*parallel});
+  const std::uint64_t worst = parallel->ranks[parallel->worst].plan.kv_bytes;
+  EXPECT_LT(worst, plan->kv_bytes);
+  EXPECT_THAT(whole.of("vllm").command, AllOf(HasSubstr("--tensor-parallel-size 4 --pipeline-parallel-size 2"), HasSubstr("--kv-cache-dtype-skip-layers 0 3 "),
+                                              HasSubstr("--kv-cache-memory-bytes " + std::to_string(worst) + " ")));
+  EXPECT_THAT(whole.of("sglang").command, HasSubstr("--tp-size 4 --pp-size 2"));
+  EXPECT_THAT(whole.of("sglang").notes, Contains(HasSubstr("kept at f16")));
+  EXPECT_THAT(whole.of("kvasir").notes, Contains(HasSubstr("planned only")));
 }
 
 TEST(LaunchFlags, NamesAreQuotedForAShell) {

@@ -63,6 +63,16 @@ TEST(TraceReader, ReadsAzureFromItsFirstRequestOn) {
   EXPECT_EQ(trace->requests[7].output_tokens, 23u);
 }
 
+TEST(TraceReader, ReadsVidurLengthsWithoutArrivals) {
+  const auto trace = read_trace_file(kData + "vidur_arxiv_first200.csv");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_EQ(trace->requests.size(), 200u);
+  EXPECT_FALSE(trace->timed);
+  EXPECT_EQ(trace->requests[0].input_tokens, 3772u);
+  EXPECT_EQ(trace->requests[0].output_tokens, 54u);
+  EXPECT_EQ(trace->requests[199].arrival_s, 0.0);
+}
+
 TEST(TraceReader, ReadsOnlyAsManyRequestsAsAsked) {
   const auto trace = read(kHead + R"({"arrival_s":0,"input_tokens":1,"output_tokens":1})"
                                   "\nnonsense\n",
@@ -103,6 +113,7 @@ TEST_P(BadTraceTest, IsExplained) { EXPECT_EQ(error_of(GetParam().text), GetPara
 const std::string kMooncake = R"({"timestamp":0,"input_length":3,"output_length":1,"hash_ids":[1]})"
                               "\n";
 const std::string kAzure = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n";
+const std::string kVidur = "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n";
 const std::string kCount = "a whole number from 1 to 16777216";
 
 INSTANTIATE_TEST_SUITE_P(
@@ -153,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadTrace{"AzureHeader", "TIMESTAMP,Context\n",
                  "t:1: the header is 'TIMESTAMP,Context'; valid: TIMESTAMP,ContextTokens,GeneratedTokens"},
         BadTrace{"AzureColumns", kAzure + "2023-11-16 18:17:03.9799600,4808\r\n",
-                 "t:2: 2 columns; valid: the three of TIMESTAMP,ContextTokens,GeneratedTokens"},
+                 "t:2: 2 columns; valid: the 3 of TIMESTAMP,ContextTokens,GeneratedTokens"},
         BadTrace{"AzureTime", kAzure + "2023-02-30 18:17:03,1,1\r\n",
                  "t:2: 'TIMESTAMP' is '2023-02-30 18:17:03'; valid: a time as 2023-11-16 18:17:03.9799600"},
         BadTrace{"AzureTimeShort", kAzure + "now,1,1\r\n",
@@ -162,6 +173,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "t:3: 'TIMESTAMP' is '2023-11-16 18:17:02'; valid: arrivals in order"},
         BadTrace{"AzureTokens", kAzure + "2023-11-16 18:17:03,1,-4\r\n",
                  "t:2: 'GeneratedTokens' is '-4'; valid: " + kCount},
+        BadTrace{"VidurHeader", "num_prefill_tokens,x\n",
+                 "t:1: the header is 'num_prefill_tokens,x'; valid: " + kVidur.substr(0, kVidur.size() - 1)},
+        BadTrace{"VidurTokens", kVidur + "10,0,10,1\n", "t:2: 'num_decode_tokens' is '0'; valid: " + kCount},
+        BadTrace{"VidurSum", kVidur + "10,5,16,2\n", "t:2: 'num_total_tokens' is '16'; valid: 15, the sum of both"},
         BadTrace{"AzureTokensEmpty", kAzure + "2023-11-16 18:17:03,,4\r\n",
                  "t:2: 'ContextTokens' is ''; valid: " + kCount}),
     [](const testing::TestParamInfo<BadTrace>& entry) { return entry.param.name; });
@@ -169,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(TraceReader, AMissingFileAndADirectoryAreNamed) {
   EXPECT_EQ(read_trace_file("no/such.jsonl").error().message, "the trace 'no/such.jsonl' does not exist");
   EXPECT_EQ(read_trace_file(kData).error().message, "the trace '" + kData + "' is a directory");
-  EXPECT_EQ(parse_format("csv").error().message, "'csv' is no trace format; valid: auto, kvasir, mooncake, azure");
+  EXPECT_EQ(parse_format("csv").error().message, "'csv' is no trace format; valid: auto, kvasir, mooncake, azure, vidur");
 }
 
 // The whole public traces, where this machine has them: their known totals.
