@@ -23,6 +23,9 @@ RopePairing rope_pairing(std::string_view architecture);
 // longrope: two sets of factors in the tensors rope_factors_long.weight and rope_factors_short.weight.
 enum class RopeScaling { none, linear, llama3, yarn, longrope };
 
+std::string_view to_string(RopePairing pairing);
+std::string_view to_string(RopeScaling scaling);
+
 struct Rope {
   RopePairing pairing = RopePairing::none;
   std::uint32_t dim = 0;        // rotated elements of a head

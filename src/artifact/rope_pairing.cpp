@@ -32,4 +32,24 @@ RopePairing rope_pairing(std::string_view architecture) {
   return RopePairing::none;
 }
 
+std::string_view to_string(RopePairing pairing) {
+  switch (pairing) {
+    case RopePairing::none: return "none";
+    case RopePairing::interleaved: return "interleaved";
+    case RopePairing::halves: return "halves";
+  }
+  return "?";
+}
+
+std::string_view to_string(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::none: return "none";
+    case RopeScaling::linear: return "linear";
+    case RopeScaling::llama3: return "llama3";
+    case RopeScaling::yarn: return "yarn";
+    case RopeScaling::longrope: return "longrope";
+  }
+  return "?";
+}
+
 }  // namespace kvasir::artifact

@@ -35,26 +35,6 @@ struct TypeCount {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;
 };
 
-const char* to_string(artifact::RopePairing pairing) {
-  switch (pairing) {
-    case artifact::RopePairing::none: return "none";
-    case artifact::RopePairing::interleaved: return "interleaved";
-    case artifact::RopePairing::halves: return "halves";
-  }
-  return "none";
-}
-
-const char* to_string(artifact::RopeScaling scaling) {
-  switch (scaling) {
-    case artifact::RopeScaling::none: return "none";
-    case artifact::RopeScaling::linear: return "linear";
-    case artifact::RopeScaling::llama3: return "llama3";
-    case artifact::RopeScaling::yarn: return "yarn";
-    case artifact::RopeScaling::longrope: return "longrope";
-  }
-  return "none";
-}
-
 std::map<std::string, TypeCount> count_types(const artifact::GgufFile& file) {
   std::map<std::string, TypeCount> counts;
   for (const artifact::GgufTensor& tensor : file.tensors()) {
