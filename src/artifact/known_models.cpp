@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "artifact/config_family.hpp"
 #include "artifact/known_models_table.hpp"
@@ -109,6 +110,24 @@ LayerShape layer_of(const KnownModel& row, char letter) {
   return layer;
 }
 
+// The table's own field names, as people say them; a remark in parentheses stays.
+std::string in_words(std::string_view field) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"params_b", "the number of parameters"},
+      {"active_params_b", "how many parameters a token uses"},
+      {"tied_embeddings", "whether head and embedding are one matrix"},
+      {"max_context", "the longest context"},
+      {"kv_heads", "the number of KV heads"},
+      {"attention.full_layer_ids", "which layers keep everything"},
+      {"attention.linear", "the sizes of linear layers"},
+      {"attention.linear.state", "the state of linear layers"}};
+  const std::string_view name = field.substr(0, field.find(" ("));
+  for (const auto& [key, words] : kWords) {
+    if (key == name) return fmt::format("{}{}", words, field.substr(name.size()));
+  }
+  return std::string(field);
+}
+
 ModelShape shape_of(const KnownModel& row) {
   ModelShape shape;
   shape.name = row.name;
@@ -129,7 +148,7 @@ ModelShape shape_of(const KnownModel& row) {
     shape.layers.push_back(layer_of(row, row.pattern[at % row.pattern.size()]));
   for (std::size_t at = 0; at < row.unverified.size();) {
     const std::size_t end = std::min(row.unverified.find(';', at), row.unverified.size());
-    shape.unverified.emplace_back(row.unverified.substr(at, end - at));
+    shape.unverified.push_back(in_words(row.unverified.substr(at, end - at)));
     at = end + 1;
   }
   for (const std::string_view key : {"layers", "width", "heads", "kv_heads", "k_dim", "v_dim", "vocabulary", "context"})

@@ -36,6 +36,9 @@ class CommandLine {
     root_.get_formatter()->column_width(36);
     commands_ = {add_inspect(root_), add_plan(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_), add_serve(root_), add_doctor(root_)};
     commands_.push_back(add_bench_serve(*root_.get_subcommand("bench")));
+    commands_.push_back(add_record(root_));
+    CLI::App& record = *root_.get_subcommand("record");
+    commands_.insert(commands_.end(), {add_record_show(record), add_record_diff(record)});
   }
 
   int run(std::vector<std::string> arguments, Console& console) {
@@ -164,8 +167,14 @@ class CommandLine {
     }
     if (!extra.empty()) return usage(fmt::format("unexpected argument '{}'{}", extra[0], hint));
     const std::string what = error.what();
-    if (what == "--model is required") return usage("MODEL is required: the path of a GGUF file" + hint);
+    if (what == "--model is required") return usage(model_is_required(app) + hint);
     return usage(what + hint);
+  }
+
+  // What a command would take for one is in its help, before the semicolon: "A GGUF file; ..."
+  static std::string model_is_required(const CLI::App& app) {
+    const std::string what = app.get_option("--model")->get_description();
+    return "MODEL is required: a" + what.substr(0, what.find(';')).substr(1);
   }
 
   static std::vector<std::string> option_names(const CLI::App& app) {

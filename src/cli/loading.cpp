@@ -53,7 +53,7 @@ Result<std::string> read_all(std::istream& in, const std::string& name, std::siz
   return text;
 }
 
-Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags) {
+Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags, AfterLoad after) {
   const auto begin = std::chrono::steady_clock::now();
   KV_ASSIGN(const model::ModelOptions options, flags.model_options());
   LoadedModel loaded;
@@ -69,6 +69,7 @@ Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags
   KV_ASSIGN(loaded.runtime_bytes, platform::process_resident_bytes());
   KV_ASSIGN(artifact::GgufFile file, open_model_file(path));
   KV_ASSIGN(loaded.model, model::Model::load(file, options));
+  if (after == AfterLoad::keep_file) loaded.file = std::make_shared<const artifact::GgufFile>(std::move(file));
   loaded.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return loaded;
 }

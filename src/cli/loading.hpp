@@ -36,10 +36,13 @@ struct LoadedModel {
   std::optional<text::ChatTemplate> chat_template;   // none: a base model
   double load_s = 0;                 // tokenizer and weights
   std::uint64_t runtime_bytes = 0;   // measured: resident before the weights: program, libraries, tokenizer
+  std::shared_ptr<const artifact::GgufFile> file;   // what it was loaded from, if asked for: its pages stay mapped
 };
+
+enum class AfterLoad { close_file, keep_file };
 
 // Tokenizer first, then weights. Errors: of KVASIR_ISA, of the file, of Tokenizer::from_gguf, ChatTemplate::from_gguf and
 // Model::load.
-Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags);
+Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags, AfterLoad after = AfterLoad::close_file);
 
 }  // namespace kvasir::cli

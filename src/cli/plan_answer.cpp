@@ -8,25 +8,11 @@
 #include <utility>
 
 #include "cli/plan_warnings.hpp"
-#include "cli/planned_model.hpp"
+#include "plan/planned_model.hpp"
+#include "plan/warnings.hpp"
 
 namespace kvasir::cli {
 namespace {
-
-std::vector<std::string> warnings_of(const plan::PlanInput& input, const plan::CapacityPlan& plan) {
-  std::vector<std::string> out;
-  if (input.length > input.shape.context) {
-    out.push_back(fmt::format("length {} is beyond the {} tokens that the model was trained for", input.length, input.shape.context));
-  }
-  const std::uint64_t rounding = plan.kv_bytes - plan.kv_payload_bytes;
-  if (plan.kv_bytes > 0 && static_cast<double>(rounding) > 0.02 * static_cast<double>(plan.kv_bytes)) {
-    out.push_back(fmt::format("blocks of {} tokens leave {:.1f} % of the cache empty at this length; smaller blocks waste less",
-                              input.kv.block_tokens, 100.0 * static_cast<double>(rounding) / static_cast<double>(plan.kv_bytes)));
-  }
-  if (plan.weights_bytes == 0) out.push_back("nothing says how many weights there are, so they are not in the total: --set parameters=70B, or weights by --set feed_forward=N");
-  for (const std::string& field : input.shape.unverified) out.push_back(fmt::format("not verified at its source: {}", field));
-  return out;
-}
 
 // As command lines name a model: the folder of a configuration.
 std::string served_name(const std::string& model) {
@@ -98,7 +84,7 @@ Status check_mix_alone(const PlanFlags& flags, const Planned& planned) {
 
 Result<Planned> answer_plan(const PlanFlags& flags) {
   Planned out;
-  KV_ASSIGN(PlannedModel model, read_planned_model(flags.model, flags.set));
+  KV_ASSIGN(plan::PlannedModel model, plan::read_planned_model(flags.model, flags.set));
   plan::PlanInput& input = out.input;
   input.shape = std::move(model.shape);
   input.geometry = std::move(model.geometry);
@@ -120,7 +106,8 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   if (out.device.memory > 0) {
     KV_ASSIGN(out.fit, fit_of(out));
   }
-  out.warnings = warnings_of(input, out.plan);
+  out.warnings = plan::warnings_of(input, out.plan);
+  out.warnings.insert(out.warnings.end(), model.warnings.begin(), model.warnings.end());
   for (std::string& warning : plan_warnings(out)) out.warnings.push_back(std::move(warning));
   if (out.mix) out.warnings.insert(out.warnings.end(), out.mix->warnings.begin(), out.mix->warnings.end());
   out.launch = plan::launch_commands({served_name(flags.model), input, out.plan, out.device.parallel ? &*out.device.parallel : nullptr});

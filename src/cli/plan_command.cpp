@@ -1,13 +1,17 @@
 // kvasir plan: the memory that a model will take, before anything is loaded.
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <ostream>
 
+#include "artifact/record_json.hpp"
+#include "cli/artifact_record.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output_file.hpp"
 #include "cli/plan_answer.hpp"
+#include "plan/planned_model.hpp"
 
 namespace kvasir::cli {
 namespace {
@@ -15,6 +19,20 @@ namespace {
 Status write_page(const PlanFlags& flags, const Planned& planned) {
   KV_ASSIGN(const std::string page, plan_html(flags, planned));
   return write_file(flags.html, page);
+}
+
+// To the file, or to stdout.
+Status write_planned_record(const PlanFlags& flags, const Planned& planned, Console& console) {
+  const bool to_stdout = flags.record.record == kRecordToStdout;
+  if (to_stdout && flags.json)
+    return Error{ErrorCode::usage, "--record without a file takes the place of the plan, and so does --json; valid: --record FILE --json"};
+  std::error_code ignored;
+  const std::uintmax_t bytes = plan::is_weights_file(flags.model) ? std::filesystem::file_size(flags.model, ignored) : 0;
+  KV_ASSIGN(const artifact::ArtifactRecord record, planned_record(flags, planned, show_hashing(console, bytes)));
+  KV_ASSIGN(const std::string text, artifact::record_text(record));
+  if (!to_stdout) return write_record(flags.record.record, text);
+  console.out << text;
+  return ok_status();
 }
 
 int run_plan(const PlanFlags& flags, Console& console) {
@@ -25,9 +43,13 @@ int run_plan(const PlanFlags& flags, Console& console) {
     if (!written.ok()) return report_error(console, written.error());
     console.err << "saved " << flags.html << '\n';
   }
+  if (!flags.record.record.empty()) {
+    const Status done = write_planned_record(flags, *planned, console);
+    if (!done.ok()) return report_error(console, done.error());
+  }
   if (flags.json) {
     console.out << report::to_json_line(plan_json(flags, *planned)) << '\n';
-  } else {
+  } else if (flags.record.record != kRecordToStdout) {
     print_plan(flags, *planned, console.out);
   }
   return planned->fit && !planned->fit->fits ? kExitNo : kExitOk;

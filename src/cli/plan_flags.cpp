@@ -19,10 +19,7 @@ std::string type_names() {
 }  // namespace
 
 Result<format::KvFormat> parse_kv_format(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  const auto k = format::parse_kv_type(text.substr(0, slash));
-  const auto v = slash == std::string::npos ? k : format::parse_kv_type(text.substr(slash + 1));
-  if (k && v) return format::KvFormat{*k, *v};
+  if (const auto format = format::parse_kv_format(text)) return *format;
   return Error{ErrorCode::usage, fmt::format("--kv-cache-dtype: '{}' is not a type or K/V; valid: {}, or two of them as int8/f16", text, type_names())};
 }
 
@@ -50,6 +47,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_flag("--launch", flags.launch, "Command lines that serve this plan: kvasir, vLLM, SGLang, llama.cpp");
   app.add_option("--html", flags.html, "Write a page with pictures, one self-contained file")->type_name("FILE")->check(not_empty());
   add_plan_device_flags(app, flags.on);
+  add_plan_record_flags(app, flags.record);
 }
 
 }  // namespace kvasir::cli

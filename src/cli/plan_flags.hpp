@@ -12,6 +12,7 @@
 #include "cli/engine_flags.hpp"
 #include "cli/plan_device_flags.hpp"
 #include "cli/plan_mix.hpp"
+#include "cli/record_flags.hpp"
 #include "format/kv_format.hpp"
 
 namespace kvasir::cli {
@@ -32,6 +33,7 @@ struct PlanFlags {
   bool launch = false;
   std::string html;      // a file; empty: none
   PlanDeviceFlags on;
+  PlanRecordFlags record;
 };
 
 // flags must outlive the parse.

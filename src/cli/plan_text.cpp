@@ -85,8 +85,10 @@ void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& ou
   const report::Limit limit{memory, memory == 0 ? "" : format_bytes(memory)};
   out << title_of(flags, planned.input) << "\n\n" << lines_table(planned) << '\n';
   out << report::stacked_bar(plan::segments_of(plan), limit, kBarWidth);
-  out << fmt::format("\nOne more token of a long sequence: {}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
-                     format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
+  const std::uint64_t below = plan.kv.growth_below_windows_bytes();
+  const std::string windowed = below == plan.kv_bytes_per_token ? "" : fmt::format(" (while below the window: {})", format_bytes(below));
+  out << fmt::format("\nOne more token of a long sequence: {}{}. Rows take {} of the cache's {}.\n", format_bytes(plan.kv_bytes_per_token),
+                     windowed, format_bytes(plan.kv_payload_bytes), format_bytes(plan.kv_bytes));
   out << fit_words(planned);
   print_device(flags.on, planned.device, out);
   if (planned.mix) print_mix(flags.mix, *planned.mix, out);

@@ -7,6 +7,8 @@
 #include <memory>
 #include <ostream>
 
+#include "artifact/record_json.hpp"
+#include "cli/artifact_record.hpp"
 #include "cli/chat.hpp"
 #include "cli/command.hpp"
 #include "cli/effective.hpp"
@@ -97,9 +99,21 @@ int answer_once(const RunFlags& flags, const LoadedModel& loaded, engine::Engine
   return interrupt.pending() != 0 ? kExitSignal + interrupt.pending() : kExitOk;
 }
 
+// Before the first token, and lets go of the file.
+Status record_launch(const RunFlags& flags, LoadedModel& loaded, const engine::PoolConfig& config,
+                     const platform::InterruptScope& interrupt, Console& console) {
+  const HashProgress show = show_hashing(console, loaded.file->file_bytes());
+  const HashProgress go_on = [&](std::uint64_t done) { return show(done) && interrupt.pending() == 0; };
+  KV_ASSIGN(const artifact::ArtifactRecord record, launched_record(*loaded.file, *loaded.model, config, go_on));
+  loaded.file.reset();
+  KV_ASSIGN(const std::string text, artifact::record_text(record));
+  return write_record(flags.launch.record, text);
+}
+
 int run(const RunFlags& flags, Console& console) {
   platform::InterruptScope interrupt;
-  Result<LoadedModel> loaded = load_model(flags.model, flags.engine);
+  const bool recorded = !flags.launch.record.empty();
+  Result<LoadedModel> loaded = load_model(flags.model, flags.engine, recorded ? AfterLoad::keep_file : AfterLoad::close_file);
   if (!loaded.ok()) return report_error(console, loaded.error());
   if (!flags.no_chat_template && !loaded->chat_template) {
     return report_error(console, {ErrorCode::unsupported, fmt::format("'{}' has no chat template; continue a text with --no-chat-template", flags.model)});
@@ -112,6 +126,11 @@ int run(const RunFlags& flags, Console& console) {
   if (!flags.engine.max_num_seqs) config.max_sequences = 1;   // there is never a second one
   Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(loaded->model, loaded->tokenizer, config);
   if (!engine.ok()) return report_error(console, engine.error());
+  if (recorded) {
+    if (const Status written = record_launch(flags, *loaded, config, interrupt, console); !written.ok()) {
+      return interrupt.pending() != 0 ? kExitSignal + interrupt.pending() : report_error(console, written.error());
+    }
+  }
   if (flags.verbose || (chatting && console.err_is_terminal)) {
     console.err << memory_table((*engine)->memory(), loaded->runtime_bytes, resident_now()) << '\n';
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/engine_flags.hpp"
+#include "cli/record_flags.hpp"
 #include "engine/request.hpp"
 
 namespace CLI {
@@ -31,6 +32,7 @@ struct RunFlags {
   bool json = false;
   bool verbose = false;
   EngineFlags engine;
+  LaunchFlags launch;
 
   // `max_model_len`: tokens of one sequence. Without --max-tokens the limit is what the context leaves, at most
   // kDefaultAnswerTokens.

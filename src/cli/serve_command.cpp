@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "artifact/record_json.hpp"
+#include "cli/artifact_record.hpp"
 #include "cli/command.hpp"
 #include "cli/effective.hpp"
 #include "cli/exit_code.hpp"
@@ -28,6 +30,15 @@ std::string identity_of(const artifact::GgufFile& file) {
   return text;
 }
 
+// For /kv/record, and for --record if it names a file.
+Result<std::string> record_launch(const artifact::GgufFile& file, const model::Model& model, const engine::PoolConfig& config,
+                                  const std::string& path, const std::function<bool()>& go_on) {
+  KV_ASSIGN(const artifact::ArtifactRecord record, launched_record(file, model, config, [&](std::uint64_t) { return go_on(); }));
+  KV_ASSIGN(std::string text, artifact::record_text(record));
+  if (!path.empty()) KV_TRY(write_record(path, text));
+  return text;
+}
+
 Result<server::LoadedEngine> load(const ServeFlags& flags, server::LoadProgress& progress) {
   progress.stage("reading the tokenizer");
   KV_ASSIGN(artifact::GgufFile file, open_model_file(flags.model));
@@ -35,9 +46,12 @@ Result<server::LoadedEngine> load(const ServeFlags& flags, server::LoadProgress&
   out.root = flags.model;
   out.identity = identity_of(file);
   progress.stage("loading weights", file.file_bytes());
-  KV_ASSIGN(LoadedModel loaded, load_model(flags.model, flags.engine));
+  KV_ASSIGN(LoadedModel loaded, load_model(flags.model, flags.engine, AfterLoad::keep_file));
   KV_ASSIGN(const engine::PoolConfig pool, flags.pool_config(loaded.model->geometry()));
   KV_ASSIGN(out.engine, engine::Engine::create(loaded.model, loaded.tokenizer, pool));
+  out.record = [file = std::move(loaded.file), model = loaded.model, pool, path = flags.launch.record](const auto& go_on) {
+    return record_launch(*file, *model, pool, path, go_on);
+  };
   out.tokenizer = std::move(loaded.tokenizer);
   out.chat_template = std::move(loaded.chat_template);
   return out;

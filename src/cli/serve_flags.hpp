@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/engine_flags.hpp"
+#include "cli/record_flags.hpp"
 #include "server/app/app_config.hpp"
 
 namespace CLI {
@@ -19,6 +20,7 @@ namespace kvasir::cli {
 struct ServeFlags {
   std::string model;
   EngineFlags engine;
+  LaunchFlags launch;
   server::HttpConfig http;
   std::vector<std::string> names;
 

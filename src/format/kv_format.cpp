@@ -28,6 +28,14 @@ std::optional<KvType> parse_kv_type(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<KvFormat> parse_kv_format(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto k = parse_kv_type(text.substr(0, slash));
+  const auto v = slash == std::string_view::npos ? k : parse_kv_type(text.substr(slash + 1));
+  if (!k || !v) return std::nullopt;
+  return KvFormat{*k, *v};
+}
+
 std::uint16_t encode_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);

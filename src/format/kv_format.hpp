@@ -50,6 +50,9 @@ struct KvFormat {
   bool operator==(const KvFormat&) const = default;
 };
 
+// "int8", or K and V apart as "int8/f16".
+std::optional<KvFormat> parse_kv_format(std::string_view text);
+
 // Scalar encode and decode: what `simd/` must equal bit for bit.
 std::uint16_t encode_f16(float value);
 float decode_f16(std::uint16_t bits);

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "model/footprint.hpp"
+
 namespace kvasir::model {
 namespace {
 
@@ -20,5 +22,7 @@ const Architecture* find_architecture(std::string_view name) {
     if (row.name == name) return &row;
   return nullptr;
 }
+
+bool has_forward_pass(std::string_view architecture) { return find_architecture(architecture) != nullptr; }
 
 }  // namespace kvasir::model

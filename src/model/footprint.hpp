@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "artifact/gguf.hpp"
 #include "artifact/geometry.hpp"
@@ -24,6 +25,9 @@ struct WeightFootprint {
 // Which part of WeightFootprint a tensor counts in. experts, other: in none, for no forward pass here reads them.
 enum class TensorClass : std::uint8_t { embedding, head, attention, feed_forward, norms, experts, other };
 TensorClass tensor_class(const artifact::GgufTensor& tensor);
+
+// Whether an architecture, as it is named in files, has a forward pass here.
+bool has_forward_pass(std::string_view architecture);
 
 // Counts the tensors that a forward pass reads; others in the file cost nothing.
 WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry);

@@ -34,7 +34,8 @@ std::string row_words(const PlannedGroup& g) {
   const std::string format = c.format.k == c.format.v
                                  ? std::string(format::to_string(c.format.k))
                                  : fmt::format("{}/{}", format::to_string(c.format.k), format::to_string(c.format.v));
-  return fmt::format("{} layers x {} heads x {} {}", c.layers.size(), c.kv_heads, width, format);
+  const auto counted = [](std::size_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); };
+  return fmt::format("{} x {} x {} {}", counted(c.layers.size(), "layer"), counted(c.kv_heads, "head"), width, format);
 }
 
 // Collects lines; the sum is checked at each.

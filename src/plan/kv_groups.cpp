@@ -156,6 +156,12 @@ std::uint64_t KvGroups::growth_bytes() const {
   return sum;
 }
 
+std::uint64_t KvGroups::growth_below_windows_bytes() const {
+  std::uint64_t sum = 0;
+  for (const PlannedGroup& g : groups) sum += g.layout.bytes_per_token() / g.merged;
+  return sum;
+}
+
 Result<KvGroups> kv_groups(const artifact::ModelShape& shape, const KvChoice& choice) {
   std::vector<Building> building;   // in the order of their first layers
   std::map<RowShape, std::size_t> place;

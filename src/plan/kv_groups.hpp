@@ -57,6 +57,7 @@ struct KvGroups {
   Result<std::uint64_t> payload_bytes(std::uint64_t length) const;
   Result<std::uint64_t> block_bytes(std::uint64_t length) const;
   std::uint64_t growth_bytes() const;
+  std::uint64_t growth_below_windows_bytes() const;   // one more token of a sequence that no window bounds yet
 };
 
 // Errors: unsupported, bad_input: the layout's (a head dimension that is no multiple of 8), naming the layer; a layer to

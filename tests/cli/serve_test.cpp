@@ -4,6 +4,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/cli/program.hpp"
@@ -98,6 +100,23 @@ TEST(Serve, AKeyOfTheEnvironmentIsAskedFor) {
   EXPECT_NE(output_of("curl -s -H 'Authorization: Bearer a-secret-key' " + url + "/v1/models").find("serve-tiny"),
             std::string::npos);
   EXPECT_NE(output_of("curl -s " + url + "/health").find("ok"), std::string::npos);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 143);
+}
+
+TEST(Serve, ItsRecordHasTheIdsOfThePlan) {
+  const std::string path = scratch_path("served.json");
+  Running server("--record " + path);
+  std::string url = server.line_with("ready on ");
+  url.resize(url.find(' '));
+  const auto served = nlohmann::json::parse(output_of("curl -s --retry 20 " + url + "/kv/record"), nullptr, false);
+  const auto planned = nlohmann::json::parse(run_program({"plan", tiny_path(), "--record"}).out, nullptr, false);
+  EXPECT_TRUE(served["numeric"]["id"].is_string()) << served;
+  EXPECT_EQ(served["numeric"], planned["numeric"]);
+  EXPECT_EQ(served["layout"], planned["layout"]);
+  EXPECT_EQ(served.dump().find(scratch_path("")), std::string::npos) << "no path is told";
+  std::ifstream file(path);
+  EXPECT_EQ(nlohmann::json::parse(file, nullptr, false), served) << "--record has the same";
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 143);
 }

@@ -88,6 +88,16 @@ class CheckLayers(Tree):
         self.write("src/plan/b.cpp", '#include "cache/pool.hpp"\n')
         self.finds("check-layers", "plan may not include cache")
 
+    def test_public_headers_stand_alone(self):
+        self.write("include/kvasir/plan.hpp", "#include <string>\n#include <kvasir/other.hpp>\n")
+        self.write("examples/plan.cpp", "#include <kvasir/plan.hpp>\n#include <cstdio>\n")
+        self.passes("check-layers")
+        self.write("examples/plan.cpp", '#include <kvasir/plan.hpp>\n#include "base/a.hpp"\n')
+        self.finds("check-layers", "examples/plan.cpp:2: public headers")
+        self.write("examples/plan.cpp", "")
+        self.write("include/kvasir/plan.hpp", "#include <fmt/format.h>\n")
+        self.finds("check-layers", "include/kvasir/plan.hpp:1: public headers")
+
 
 class Tidy(Tree):
     def function(self, lines):

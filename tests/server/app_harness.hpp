@@ -64,8 +64,8 @@ class StepGate {
 
 struct TestApp {
   // blocks: of 16 tokens, in the cache. hold_loading: the loader waits for finish_loading().
-  explicit TestApp(AppConfig config = {}, std::uint32_t blocks = 512, bool hold_loading = false)
-      : gate(std::make_shared<StepGate>()), loading(hold_loading) {
+  explicit TestApp(AppConfig config = {}, std::uint32_t blocks = 512, bool hold_loading = false, RecordMaker record_maker = {})
+      : record(std::move(record_maker)), gate(std::make_shared<StepGate>()), loading(hold_loading) {
     config.http.port = 0;
     config.handle_signals = false;
     if (config.names.empty()) config.names = {"tiny", "alias"};
@@ -105,6 +105,7 @@ struct TestApp {
     out.engine = engine::test::make_engine(engine::test::shared_gqa(), pool, true);
     out.root = "tiny.gguf";
     out.identity = "tiny";
+    out.record = record;
     return out;
   }
   void finish_loading() { loading = false; }
@@ -142,6 +143,7 @@ struct TestApp {
 
   std::string log;  // written under the logger's lock; read once the server is quiet
   std::string load_error;
+  RecordMaker record;  // of the loaded engine
   std::shared_ptr<StepGate> gate;
   std::atomic<bool> loading;
   std::unique_ptr<ServerApp> app;

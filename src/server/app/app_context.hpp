@@ -13,6 +13,7 @@
 #include "server/app/app_config.hpp"
 #include "server/app/load_progress.hpp"
 #include "server/app/served_model.hpp"
+#include "server/app/served_record.hpp"
 #include "server/app/tenant_limits.hpp"
 #include "server/app/workers.hpp"
 #include "server/engine_loop.hpp"
@@ -39,6 +40,7 @@ struct AppContext {
   TenantLimits tenants;
   EngineLoop loop;
   std::atomic<ServedModel*> model{nullptr};
+  ServedRecord record;
   std::atomic<bool> ending{false};       // asked to stop: readiness is off
   std::atomic<bool> load_failed{false};  // no model will come
   std::mutex warned_mutex;

@@ -10,6 +10,8 @@
 namespace kvasir::server {
 namespace {
 
+constexpr std::uint32_t kRecordRetryS = 2;   // a hash takes about a second for each GB
+
 using Answer = api::ApiResult<api::Json>;
 using Answerer = Answer (*)(AppContext& app, const api::ModelFacts& facts, const HttpRequest& request);
 
@@ -82,12 +84,38 @@ RouteHandler small_handler(AppContext& app, Answerer answerer) {
   };
 }
 
+// Nothing in it comes from a client or names a path.
+void record(AppContext& app, Responder& responder) {
+  if (require_model(app, responder) == nullptr) return;
+  api::ApiError error;
+  switch (app.record.state()) {
+    case ServedRecord::State::there:
+      responder.send(200, {}, "application/json", app.record.text());
+      return;
+    case ServedRecord::State::making:
+      return reply(responder, api::overloaded("the model file is being hashed for the record", kRecordRetryS));
+    case ServedRecord::State::failed:
+      error.code = "record_failed";
+      error.message = "the record could not be made; the server's log says why";
+      return reply(responder, error);
+    case ServedRecord::State::none:
+      error.status = 404;
+      error.type = "invalid_request_error";
+      error.code = "no_record";
+      error.message = "this server was started without an artifact record";
+      return reply(responder, error);
+  }
+}
+
 }  // namespace
 
 void add_plain_routes(AppContext& app, std::vector<Route>& routes) {
   routes.push_back({"GET", "/v1/models", Access::user, small_handler(app, models)});
   routes.push_back({"GET", "/v1/models/{id...}", Access::user, small_handler(app, one_model)});
   routes.push_back({"GET", "/tokenizer_info", Access::user, small_handler(app, tokenizer_info)});
+  routes.push_back({"GET", "/kv/record", Access::user, [&app](const HttpRequest&, const ResponderPtr& responder) {
+                      record(app, *responder);
+                    }});
   routes.push_back({"POST", "/tokenize", Access::user, body_handler(app, tokenize)});
   routes.push_back({"POST", "/detokenize", Access::user, body_handler(app, detokenize)});
   routes.push_back({"POST", "/v1/chat/completions/render", Access::user, body_handler(app, render_chat)});

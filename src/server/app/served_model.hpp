@@ -14,6 +14,7 @@
 #include "server/app/app_config.hpp"
 #include "server/app/load_progress.hpp"
 #include "server/app/metrics_feed.hpp"
+#include "server/app/served_record.hpp"
 #include "text/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -25,6 +26,7 @@ struct LoadedEngine {
   std::unique_ptr<engine::Engine> engine;
   std::string root;      // where the model came from: its path
   std::string identity;  // tells models apart in the fingerprint: size and headers of the file
+  RecordMaker record;    // none: /kv/record has nothing to tell
 };
 
 // Runs on a thread of its own while the server answers 503. What it says about its progress is told to who asks.

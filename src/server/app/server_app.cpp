@@ -34,6 +34,7 @@ struct ServerApp::State {
 
   Status open(Loader load);
   void run_loader();
+  void tell_of_record(const Status& status);
   Status load();
   void ask_to_end(End how, int number);
   End asked() const;
@@ -85,12 +86,21 @@ Status ServerApp::State::load() {
     model = std::move(served);
     app.model.store(model.get(), std::memory_order_release);  // before the first step, which tells it
     KV_TRY(app.loop.start(std::move(loaded_engine.engine)));
+    if (loaded_engine.record) {
+      app.record.start(std::move(loaded_engine.record), [this](const Status& status) { tell_of_record(status); });
+    }
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::exhausted, "out of memory while loading the model"};
   } catch (const std::exception& error) {
     return Error{ErrorCode::internal, fmt::format("loading the model failed: {}", error.what())};
   }
   return ok_status();
+}
+
+void ServerApp::State::tell_of_record(const Status& status) {
+  if (status.ok()) return app.log.log(LogLevel::info, "record", {{"made", true}});
+  if (status.error().code == ErrorCode::cancelled) return;
+  app.log.log(LogLevel::error, "record", {{"made", false}, {"message", status.error().message}});
 }
 
 void ServerApp::State::run_loader() {
@@ -162,6 +172,7 @@ ServerApp::~ServerApp() {
   stop();
   wait();
   if (state_->loading_thread.joinable()) state_->loading_thread.join();
+  state_->app.record.stop();
   state_->app.loop.stop();  // begun by a loader that ended late
 }
 

@@ -1,4 +1,4 @@
-// From the MODEL argument of `plan` to what the planner starts from: a GGUF (its header alone is read), a Hugging Face
+// From the MODEL that a plan is asked of to what the planner starts from: a GGUF (its header alone is read), a Hugging Face
 // config.json or a folder with one, or the name of a known model.
 // Thread rule: one thread at a time.
 #pragma once
@@ -11,16 +11,21 @@
 #include "base/result.hpp"
 #include "plan/capacity_plan.hpp"
 
-namespace kvasir::cli {
+namespace kvasir::plan {
+
+// Whether the argument is a file of weights: it exists and is neither a folder nor a config.json, whatever it is called.
+// Text that begins with '{' is a config.
+bool is_weights_file(const std::string& model);
 
 struct PlannedModel {
   artifact::ModelShape shape;
   artifact::ModelGeometry geometry;      // of the engine's buffers
-  std::vector<plan::PlanLine> weights;
+  std::vector<PlanLine> weights;
+  std::vector<std::string> warnings;     // of the input, for people
 };
 
 // set: "key=value" overrides of the shape's fields. Errors: of the file or the name, naming what would be valid; usage for
 // an override without '='.
 Result<PlannedModel> read_planned_model(const std::string& model, const std::vector<std::string>& set);
 
-}  // namespace kvasir::cli
+}  // namespace kvasir::plan

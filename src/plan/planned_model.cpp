@@ -1,25 +1,37 @@
-#include "cli/planned_model.hpp"
+#include "plan/planned_model.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "artifact/config_json.hpp"
 #include "artifact/gguf_shape.hpp"
 #include "artifact/known_models.hpp"
 #include "artifact/shape_override.hpp"
-#include "cli/loading.hpp"
-#include "model/model.hpp"
+#include "model/footprint.hpp"
 #include "plan/weights.hpp"
 
-namespace kvasir::cli {
+namespace kvasir::plan {
 namespace {
+
+constexpr int kMostSpace = 4096;   // bytes of white space looked through for a config's first brace
+
+// Text that begins with an object, after white space and a byte order mark.
+bool begins_as_json(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  int c = file.get();
+  if (c == 0xef && file.get() == 0xbb && file.get() == 0xbf) c = file.get();
+  for (int skipped = 0; skipped < kMostSpace && (c == ' ' || c == '\t' || c == '\r' || c == '\n'); ++skipped) c = file.get();
+  return c == '{';
+}
 
 bool is_config(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) || std::filesystem::path(path).extension() == ".json";
+  if (std::filesystem::is_directory(path, ignored) || std::filesystem::path(path).extension() == ".json") return true;
+  return std::filesystem::is_regular_file(path, ignored) && begins_as_json(path);
 }
 
 // What exists, and what a person would take for a path. "DeepSeek-V3 / R1" and "meta-llama/Llama-3-8B" are names.
@@ -45,8 +57,15 @@ Status override_fields(artifact::ModelShape& shape, const std::vector<std::strin
   return artifact::check_shape(shape, "--set");
 }
 
+Status require_there(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return ok_status();
+  return Error{ErrorCode::bad_input, fmt::format("model file '{}' does not exist", path)};
+}
+
 Result<PlannedModel> from_file(const std::string& path, const std::vector<std::string>& set) {
-  KV_ASSIGN(const artifact::GgufFile file, open_model_file(path));
+  KV_TRY(require_there(path));
+  KV_ASSIGN(const artifact::GgufFile file, artifact::GgufFile::open(path));
   for (const std::string& one : set) {
     if (is_about_weights(one))
       return Error{ErrorCode::usage, fmt::format("--set: {} is for models without a file; {} holds its weights", one, path)};
@@ -55,35 +74,39 @@ Result<PlannedModel> from_file(const std::string& path, const std::vector<std::s
   KV_ASSIGN(out.shape, artifact::shape_of(file));
   KV_TRY(override_fields(out.shape, set));
   // The engine's own buffers where it can run the file as it is; else those of an engine for such a shape.
-  const auto& runs = model::Model::architectures();
-  const bool ours = set.empty() && std::find(runs.begin(), runs.end(), out.shape.family) != runs.end();
+  const bool ours = set.empty() && model::has_forward_pass(out.shape.family);
   if (ours) {
     KV_ASSIGN(out.geometry, artifact::ModelGeometry::from_gguf(file));
   } else {
-    out.geometry = plan::engine_geometry(out.shape);
+    out.geometry = engine_geometry(out.shape);
   }
-  out.weights = plan::file_weights(file, out.geometry);
+  out.weights = file_weights(file, out.geometry);
+  if (!set.empty())
+    out.warnings.push_back(fmt::format("--set {} changes cache and buffers; the weights stay those of the file", set.front()));
   return out;
 }
 
 Result<artifact::ModelShape> described(const std::string& model) {
-  std::error_code ignored;
-  if (looks_like_a_path(model) && !std::filesystem::exists(model, ignored))
-    return Error{ErrorCode::bad_input, fmt::format("model file '{}' does not exist", model)};
-  if (looks_like_a_path(model)) return artifact::read_config(model);
-  return artifact::known_model(model);
+  if (!looks_like_a_path(model)) return artifact::known_model(model);
+  KV_TRY(require_there(model));
+  return artifact::read_config(model);
 }
 
 }  // namespace
+
+bool is_weights_file(const std::string& model) {
+  std::error_code ignored;
+  return std::filesystem::exists(model, ignored) && !is_config(model);
+}
 
 Result<PlannedModel> read_planned_model(const std::string& model, const std::vector<std::string>& set) {
   if (looks_like_a_path(model) && !is_config(model)) return from_file(model, set);
   PlannedModel out;
   KV_ASSIGN(out.shape, described(model));
   KV_TRY(override_fields(out.shape, set));
-  out.geometry = plan::engine_geometry(out.shape);
-  KV_ASSIGN(out.weights, plan::shape_weights(out.shape));
+  out.geometry = engine_geometry(out.shape);
+  KV_ASSIGN(out.weights, shape_weights(out.shape));
   return out;
 }
 
-}  // namespace kvasir::cli
+}  // namespace kvasir::plan
