@@ -15,7 +15,7 @@ namespace kvasir::cli {
 report::Json effective_json(const engine::EffectiveSettings& settings);
 
 // {"lines": [{name, computed_bytes, real_bytes, how}], "total_bytes", "runtime_bytes", "resident_bytes"}
-// runtime_bytes: measured before the weights came (program, libraries, tokenizer). resident_bytes: of the process now.
+// runtime_bytes: measured, without weights and engine: program, libraries, tokenizer (ProcessMemory in cli/loading.hpp). resident_bytes: of the process now.
 report::Json memory_json(std::span<const engine::MemoryLine> lines, std::uint64_t runtime_bytes, std::uint64_t resident_bytes);
 
 // The same as a table for people.

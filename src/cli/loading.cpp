@@ -53,6 +53,12 @@ Result<std::string> read_all(std::istream& in, const std::string& name, std::siz
   return text;
 }
 
+ProcessMemory process_memory(const LoadedModel& loaded) {
+  const Result<std::uint64_t> resident = platform::process_resident_bytes(), of_files = platform::process_file_bytes();
+  if (!resident.ok() || !of_files.ok()) return {};
+  return {loaded.heap_before_bytes + *of_files, *resident};
+}
+
 Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags, AfterLoad after) {
   const auto begin = std::chrono::steady_clock::now();
   KV_ASSIGN(const model::ModelOptions options, flags.model_options());
@@ -66,7 +72,9 @@ Result<LoadedModel> load_model(const std::string& path, const EngineFlags& flags
     }
   }
   // The file is closed in between, so that its mapped pages are not counted as the program's own.
-  KV_ASSIGN(loaded.runtime_bytes, platform::process_resident_bytes());
+  KV_ASSIGN(const std::uint64_t resident, platform::process_resident_bytes());
+  KV_ASSIGN(const std::uint64_t of_files, platform::process_file_bytes());
+  loaded.heap_before_bytes = resident - of_files;
   KV_ASSIGN(artifact::GgufFile file, open_model_file(path));
   KV_ASSIGN(loaded.model, model::Model::load(file, options));
   if (after == AfterLoad::keep_file) loaded.file = std::make_shared<const artifact::GgufFile>(std::move(file));

@@ -35,9 +35,16 @@ struct LoadedModel {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplate> chat_template;   // none: a base model
   double load_s = 0;                 // tokenizer and weights
-  std::uint64_t runtime_bytes = 0;   // measured: resident before the weights: program, libraries, tokenizer
+  std::uint64_t heap_before_bytes = 0;   // measured: resident before the weights, pages of files apart: tokenizer, libraries' data
   std::shared_ptr<const artifact::GgufFile> file;   // what it was loaded from, if asked for: its pages stay mapped
 };
+
+// Measured, bytes. runtime: what the weights and the engine did not bring: heap_before_bytes, and the pages of program,
+// libraries and mapped files, which come as they are used. 0 where it cannot be read.
+struct ProcessMemory {
+  std::uint64_t runtime = 0, resident = 0;
+};
+ProcessMemory process_memory(const LoadedModel& loaded);
 
 enum class AfterLoad { close_file, keep_file };
 

@@ -16,7 +16,6 @@
 #include "cli/generation.hpp"
 #include "cli/loading.hpp"
 #include "cli/run_flags.hpp"
-#include "platform/memory.hpp"
 #include "report/json.hpp"
 
 namespace kvasir::cli {
@@ -35,11 +34,6 @@ Json logprobs_json(const Answer& answer, bool asked) {
   return list;
 }
 
-std::uint64_t resident_now() {
-  const Result<std::uint64_t> bytes = platform::process_resident_bytes();
-  return bytes.ok() ? *bytes : 0;
-}
-
 Json answer_json(const Answer& answer, const RunFlags& flags, const LoadedModel& loaded, const engine::Engine& engine) {
   Json json;
   json["text"] = answer.text;
@@ -52,7 +46,8 @@ Json answer_json(const Answer& answer, const RunFlags& flags, const LoadedModel&
   json["timings"] = {{"load_s", loaded.load_s},        {"ttft_s", answer.ttft_s},
                      {"decode_s", answer.decode_s},    {"total_s", answer.total_s},
                      {"prefill_tok_s", answer.prefill_per_s()}, {"decode_tok_s", answer.decode_per_s()}};
-  json["memory"] = memory_json(engine.memory(), loaded.runtime_bytes, resident_now());
+  const ProcessMemory process = process_memory(loaded);
+  json["memory"] = memory_json(engine.memory(), process.runtime, process.resident);
   json["memory"]["kv_bytes"] = answer.kv_bytes;
   json["effective"] = effective_json(engine.effective());
   return json;
@@ -132,7 +127,8 @@ int run(const RunFlags& flags, Console& console) {
     }
   }
   if (flags.verbose || (chatting && console.err_is_terminal)) {
-    console.err << memory_table((*engine)->memory(), loaded->runtime_bytes, resident_now()) << '\n';
+    const ProcessMemory process = process_memory(*loaded);
+    console.err << memory_table((*engine)->memory(), process.runtime, process.resident) << '\n';
   }
   if (interrupt.pending() != 0) return kExitSignal + interrupt.pending();
   return chatting ? chat(flags, *loaded, **engine, interrupt, console) : answer_once(flags, *loaded, **engine, interrupt, console);

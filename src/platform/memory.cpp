@@ -205,12 +205,21 @@ Result<Headroom> read_headroom(const std::filesystem::path& root) {
   return headroom;
 }
 
-Result<std::uint64_t> process_resident_bytes() {
+namespace {
+
+// Fields of /proc/self/statm, in pages: virtual size, resident, of those shared with files.
+Result<std::uint64_t> statm_bytes(int field) {
   const std::string text = read_text("/proc/self/statm").value_or("");
-  const std::size_t blank = text.find(' ');  // the first field is the virtual size, the second the resident one
-  const auto pages = blank == std::string::npos ? std::nullopt : leading_number(std::string_view(text).substr(blank));
+  std::size_t at = 0;
+  for (int i = 0; i < field && at != std::string::npos; ++i) at = text.find(' ', at == 0 ? 0 : at + 1);
+  const auto pages = at == std::string::npos ? std::nullopt : leading_number(std::string_view(text).substr(at));
   if (!pages) return Error{ErrorCode::io, "/proc/self/statm: no resident size"};
   return *pages * page_bytes();
 }
+
+}  // namespace
+
+Result<std::uint64_t> process_resident_bytes() { return statm_bytes(1); }
+Result<std::uint64_t> process_file_bytes() { return statm_bytes(2); }
 
 }  // namespace kvasir::platform

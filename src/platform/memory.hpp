@@ -59,5 +59,7 @@ Result<Headroom> read_headroom(const std::filesystem::path& root = "/");
 
 // Resident bytes of this process. Errors: io.
 Result<std::uint64_t> process_resident_bytes();
+// Those of them that are pages of files: program, libraries, files that are mapped. Errors: io.
+Result<std::uint64_t> process_file_bytes();
 
 }  // namespace kvasir::platform

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
 
 namespace kvasir::api {
 namespace {
@@ -88,6 +91,21 @@ TEST(PublicPlan, AConfigurationNeedsNoSuffix) {
   const auto outcome = plan_memory({.model = path});
   ASSERT_TRUE(std::holds_alternative<PlanError>(outcome));
   EXPECT_THAT(std::get<PlanError>(outcome).message, HasSubstr(path));
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(std::string(KVASIR_SOURCE_DIR "/") + path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(PublicPlan, TheDocsShowTheExampleThatRuns) {
+  const std::string docs = text_of("docs/capacity.md"), example = text_of("examples/plan.cpp"), fence = "```cpp\n";
+  const std::size_t begin = docs.find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream lines(docs.substr(begin + fence.size(), docs.find("```", begin + fence.size()) - begin - fence.size()));
+  int shown = 0;
+  for (std::string line; std::getline(lines, line); ++shown) EXPECT_THAT(example, HasSubstr("  " + line + "\n"));
+  EXPECT_GE(shown, 3);
 }
 
 }  // namespace
