@@ -118,7 +118,7 @@ TEST(Record, WithoutWeightsNoNumericId) {
   }
   EXPECT_TRUE(planned({}, "llama-3-8b")["layout"]["id"].is_string());
   EXPECT_TRUE(planned({}, "deepseek-v3")["layout"]["id"].is_null()) << "no engine here lays latents out";
-  const json mixed = planned({"--skip-layers", "0"});
+  const json mixed = planned({"--kv-cache-dtype-skip-layers", "0", "--kv-cache-dtype", "bf16"});
   EXPECT_TRUE(mixed["numeric"]["id"].is_null());
   EXPECT_EQ(mixed["layout"]["undetermined"]["engine"], "layers of another format can be planned, not stored");
   const json planned_only = planned({"--kv-cache-dtype", "int8"});
