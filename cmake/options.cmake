@@ -10,8 +10,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 find_program(KVASIR_CCACHE ccache)
 if(KVASIR_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${KVASIR_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVASIR_CCACHE})
+  # Without these ccache leaves sources with a precompiled header alone.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KVASIR_CCACHE})
 endif()
+
+# GoogleTest takes seconds to read, so the tests read it once. The dev preset goes without: there a test that leaves an
+# include out does not build.
+option(KVASIR_PRECOMPILED "precompile the headers of the tests" ON)
 
 add_library(kvasir_options INTERFACE)
 target_compile_options(kvasir_options INTERFACE

@@ -1,5 +1,6 @@
 #include "cli/plan_device_flags.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <charconv>

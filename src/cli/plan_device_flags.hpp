@@ -2,8 +2,6 @@
 // Thread rule: one thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 
@@ -11,6 +9,10 @@
 #include "plan/capacity_plan.hpp"
 #include "plan/parallel.hpp"
 #include "plan/roofline.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace kvasir::cli {
 

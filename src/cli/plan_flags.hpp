@@ -2,8 +2,6 @@
 // Thread rule: one thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +12,10 @@
 #include "cli/plan_mix.hpp"
 #include "cli/record_flags.hpp"
 #include "format/kv_format.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace kvasir::cli {
 

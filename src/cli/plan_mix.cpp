@@ -1,5 +1,6 @@
 #include "cli/plan_mix.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,8 +2,6 @@
 // Thread rule: one thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -16,6 +14,10 @@
 #include "plan/occupancy.hpp"
 #include "plan/reservation.hpp"
 #include "report/json.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace kvasir::cli {
 

@@ -66,7 +66,14 @@ std::vector<PlanPart> kv_parts(const PlannedGroup& g, const PlanInput& input, st
   const std::uint64_t rows = g.rows(input.length) * input.requests;   // their bytes are below `bytes`, which is checked
   const std::uint64_t scales = rows * g.layout.scale_bytes_per_token();
   const std::uint64_t payload = rows * g.layout.bytes_per_token();
-  std::vector<PlanPart> parts{{"values", payload - scales}};
+  std::vector<PlanPart> parts;
+  const std::uint32_t width = g.group.head_dim, rope = input.shape.rope_dim;
+  if (g.kind == GroupKind::latent && rope > 0 && rope < width) {   // a row's elements have one width
+    const std::uint64_t of_rope = rows * ((g.layout.bytes_per_token() - g.layout.scale_bytes_per_token()) * rope / width);
+    parts = {{"latent", payload - scales - of_rope}, {"rope", of_rope}};
+  } else {
+    parts = {{"values", payload - scales}};
+  }
   if (scales > 0) parts.push_back({"scales", scales});
   parts.push_back({"rounding", bytes - payload});
   return parts;

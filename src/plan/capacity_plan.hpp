@@ -34,7 +34,7 @@ struct PlanLine {
   std::uint64_t bytes = 0;
   std::string how;     // the sum in words
   std::string field;   // which field of the model or which option said so
-  std::vector<PlanPart> parts = {};   // kv.* of one length: "values", "scales", "rounding"
+  std::vector<PlanPart> parts = {};   // kv.* of one length: "values" (of a latent "latent", "rope"), "scales", "rounding"
   // Where only a range is known: its low end. `bytes` is the high one. Same as `bytes` where exact.
   std::optional<std::uint64_t> low_bytes = {};
 };

@@ -16,7 +16,8 @@ constexpr auto kGpu = DeviceKind::gpu;
 constexpr auto kOther = DeviceKind::accelerator;
 constexpr auto kCpu = DeviceKind::cpu;
 
-constexpr std::uint64_t gb(std::uint64_t n) { return n * 1'000'000'000; }
+constexpr std::uint64_t gb(std::uint64_t n) { return n * 1'000'000'000; }    // where nobody was seen to say more
+constexpr std::uint64_t mib(std::uint64_t n) { return n << 20; }             // as the driver offers it to programs
 constexpr double gbs(double n) { return n * 1e9; }      // GB/s
 constexpr double tera(double n) { return n * 1e12; }    // operations/s
 // GB/s of a CPU's memory channels of 8 bytes.
@@ -27,38 +28,38 @@ constexpr double cores(int count, double gigahertz, int operations_a_cycle) { re
 // Columns: name, title, kind, memory, bandwidth, f16, int8, f32, link, source.
 constexpr std::array kDevices = {
     // NVIDIA data centre.
-    Device{"t4", "NVIDIA T4", kGpu, gb(16), gbs(320), tera(65), tera(130), tera(8.1), gbs(32),
+    Device{"t4", "NVIDIA T4", kGpu, mib(14910), gbs(320), tera(65), tera(130), tera(8.1), gbs(32),
            "NVIDIA T4 datasheet, 2019; bandwidth: T4 product brief, 2020"},
-    Device{"v100-16gb", "NVIDIA V100 16GB SXM2", kGpu, gb(16), gbs(900), tera(125), 0, tera(15.7), gbs(300), "NVIDIA V100 datasheet, 2020"},
-    Device{"v100-32gb", "NVIDIA V100 32GB SXM2", kGpu, gb(32), gbs(900), tera(125), 0, tera(15.7), gbs(300), "NVIDIA V100 datasheet, 2020"},
-    Device{"a10", "NVIDIA A10", kGpu, gb(24), gbs(600), tera(125), tera(250), tera(31.2), gbs(64), "NVIDIA A10 datasheet, 2021"},
-    Device{"a10g", "NVIDIA A10G", kGpu, gb(24), gbs(600), tera(70), tera(140), 0, gbs(64), "NVIDIA A10G datasheet as AWS publishes it, 2021"},
-    Device{"l4", "NVIDIA L4", kGpu, gb(24), gbs(300), tera(121), tera(242.5), tera(30.3), gbs(64), "NVIDIA L4 datasheet, 2023"},
-    Device{"l40s", "NVIDIA L40S", kGpu, gb(48), gbs(864), tera(362.05), tera(733), tera(91.6), gbs(64), "NVIDIA L40S datasheet, 2023"},
-    Device{"a100-40gb", "NVIDIA A100 40GB SXM", kGpu, gb(40), gbs(1555), tera(312), tera(624), tera(19.5), gbs(600), "NVIDIA A100 datasheet, 2020"},
-    Device{"a100-40gb-pcie", "NVIDIA A100 40GB PCIe", kGpu, gb(40), gbs(1555), tera(312), tera(624), tera(19.5), gbs(64),
+    Device{"v100-16gb", "NVIDIA V100 16GB SXM2", kGpu, mib(16144), gbs(900), tera(125), 0, tera(15.7), gbs(300), "NVIDIA V100 datasheet, 2020"},
+    Device{"v100-32gb", "NVIDIA V100 32GB SXM2", kGpu, mib(32480), gbs(900), tera(125), 0, tera(15.7), gbs(300), "NVIDIA V100 datasheet, 2020"},
+    Device{"a10", "NVIDIA A10", kGpu, mib(22515), gbs(600), tera(125), tera(250), tera(31.2), gbs(64), "NVIDIA A10 datasheet, 2021"},
+    Device{"a10g", "NVIDIA A10G", kGpu, mib(22515), gbs(600), tera(70), tera(140), 0, gbs(64), "NVIDIA A10G datasheet as AWS publishes it, 2021"},
+    Device{"l4", "NVIDIA L4", kGpu, mib(22478), gbs(300), tera(121), tera(242.5), tera(30.3), gbs(64), "NVIDIA L4 datasheet, 2023"},
+    Device{"l40s", "NVIDIA L40S", kGpu, mib(45373), gbs(864), tera(362.05), tera(733), tera(91.6), gbs(64), "NVIDIA L40S datasheet, 2023"},
+    Device{"a100-40gb", "NVIDIA A100 40GB SXM", kGpu, mib(40326), gbs(1555), tera(312), tera(624), tera(19.5), gbs(600), "NVIDIA A100 datasheet, 2020"},
+    Device{"a100-40gb-pcie", "NVIDIA A100 40GB PCIe", kGpu, mib(40326), gbs(1555), tera(312), tera(624), tera(19.5), gbs(64),
            "NVIDIA A100 datasheet, 2020"},
-    Device{"a100-80gb", "NVIDIA A100 80GB SXM", kGpu, gb(80), gbs(2039), tera(312), tera(624), tera(19.5), gbs(600), "NVIDIA A100 datasheet, 2022"},
-    Device{"a100-80gb-pcie", "NVIDIA A100 80GB PCIe", kGpu, gb(80), gbs(1935), tera(312), tera(624), tera(19.5), gbs(64),
+    Device{"a100-80gb", "NVIDIA A100 80GB SXM", kGpu, mib(81038), gbs(2039), tera(312), tera(624), tera(19.5), gbs(600), "NVIDIA A100 datasheet, 2022"},
+    Device{"a100-80gb-pcie", "NVIDIA A100 80GB PCIe", kGpu, mib(81038), gbs(1935), tera(312), tera(624), tera(19.5), gbs(64),
            "NVIDIA A100 datasheet, 2022"},
-    Device{"h100", "NVIDIA H100 SXM", kGpu, gb(80), gbs(3350), tera(989.5), tera(1979), tera(67), gbs(900), "NVIDIA H100 datasheet, 2023"},
-    Device{"h100-pcie", "NVIDIA H100 PCIe", kGpu, gb(80), gbs(2000), tera(756.5), tera(1513), tera(51), gbs(128), "NVIDIA H100 datasheet, 2023"},
-    Device{"h200", "NVIDIA H200 SXM", kGpu, gb(141), gbs(4800), tera(989.5), tera(1979), tera(67), gbs(900), "NVIDIA H200 datasheet, 2024"},
-    Device{"b200", "NVIDIA B200 (an eighth of a DGX B200)", kGpu, gb(180), gbs(8000), tera(2250), tera(4500), 0, gbs(1800),
+    Device{"h100", "NVIDIA H100 SXM", kGpu, mib(80994), gbs(3350), tera(989.5), tera(1979), tera(67), gbs(900), "NVIDIA H100 datasheet, 2023"},
+    Device{"h100-pcie", "NVIDIA H100 PCIe", kGpu, mib(80994), gbs(2000), tera(756.5), tera(1513), tera(51), gbs(128), "NVIDIA H100 datasheet, 2023"},
+    Device{"h200", "NVIDIA H200 SXM", kGpu, mib(143062), gbs(4800), tera(989.5), tera(1979), tera(67), gbs(900), "NVIDIA H200 datasheet, 2024"},
+    Device{"b200", "NVIDIA B200 (an eighth of a DGX B200)", kGpu, mib(182632), gbs(8000), tera(2250), tera(4500), 0, gbs(1800),
            "NVIDIA DGX B200 and HGX datasheets, 2024"},
     // NVIDIA GeForce: f16 with sums in f32, half the rate of sums in f16.
-    Device{"rtx-3090", "NVIDIA GeForce RTX 3090", kGpu, gb(24), gbs(936), tera(71), tera(284), tera(35.6), gbs(64), "NVIDIA GA102 whitepaper, 2020"},
-    Device{"rtx-4090", "NVIDIA GeForce RTX 4090", kGpu, gb(24), gbs(1008), tera(165.2), tera(660.6), tera(82.6), gbs(64),
+    Device{"rtx-3090", "NVIDIA GeForce RTX 3090", kGpu, mib(24240), gbs(936), tera(71), tera(284), tera(35.6), gbs(64), "NVIDIA GA102 whitepaper, 2020"},
+    Device{"rtx-4090", "NVIDIA GeForce RTX 4090", kGpu, mib(24064), gbs(1008), tera(165.2), tera(660.6), tera(82.6), gbs(64),
            "NVIDIA Ada whitepaper, 2022"},
-    Device{"rtx-5090", "NVIDIA GeForce RTX 5090", kGpu, gb(32), gbs(1792), tera(209.5), tera(838), tera(104.8), gbs(128),
+    Device{"rtx-5090", "NVIDIA GeForce RTX 5090", kGpu, mib(32110), gbs(1792), tera(209.5), tera(838), tera(104.8), gbs(128),
            "NVIDIA RTX Blackwell whitepaper, 2025"},
     // AMD Instinct.
-    Device{"mi210", "AMD Instinct MI210", kOther, gb(64), gbs(1638.4), tera(181), tera(181), tera(22.6), 0, "AMD Instinct MI210 datasheet, 2022"},
-    Device{"mi250x", "AMD Instinct MI250X (both dies; software sees two devices of 64 GB)", kOther, gb(128), gbs(3276.8), tera(383), tera(383), tera(47.9), 0,
+    Device{"mi210", "AMD Instinct MI210", kOther, mib(65520), gbs(1638.4), tera(181), tera(181), tera(22.6), 0, "AMD Instinct MI210 datasheet, 2022"},
+    Device{"mi250x", "AMD Instinct MI250X (both dies; software sees two devices of 64 GB)", kOther, mib(131040), gbs(3276.8), tera(383), tera(383), tera(47.9), 0,
            "AMD Instinct MI250X datasheet, 2021"},
-    Device{"mi300x", "AMD Instinct MI300X", kOther, gb(192), gbs(5325), tera(1307.4), tera(2614.9), tera(163.4), gbs(896),
+    Device{"mi300x", "AMD Instinct MI300X", kOther, mib(196580), gbs(5325), tera(1307.4), tera(2614.9), tera(163.4), gbs(896),
            "AMD Instinct MI300X datasheet, 2023"},
-    Device{"mi325x", "AMD Instinct MI325X", kOther, gb(256), gbs(6000), tera(1307.4), tera(2614.9), tera(163.4), gbs(896),
+    Device{"mi325x", "AMD Instinct MI325X", kOther, mib(262100), gbs(6000), tera(1307.4), tera(2614.9), tera(163.4), gbs(896),
            "AMD Instinct MI325X datasheet, 2024"},
     // Intel Gaudi: matrix engines on bf16.
     Device{"gaudi-2", "Intel Gaudi 2", kOther, gb(96), gbs(2450), tera(432), 0, 0, gbs(600), "Intel Gaudi 3 white paper (table of generations), 2024"},

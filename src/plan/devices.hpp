@@ -3,8 +3,10 @@
 //
 // A number stands here if its vendor states it, or if it follows from what the vendor states (a CPU's: channels x
 // transfers x 8 bytes; cores x base clock x operations a cycle); else it is 0, unknown. Peaks are dense: half of what a
-// datasheet gives "with sparsity". A vendor's GB is taken as 10^9 bytes: drivers report up to 7 % more, so plans are on
-// the safe side. As of November 2026; a source is the document in which its vendor states the number.
+// datasheet gives "with sparsity". Memory of NVIDIA's and AMD's is what the driver offers to programs, the lowest total that
+// PyTorch was seen to report: a datasheet's GB is neither 10^9 nor 2^30 bytes (an A100 of "80 GB" offers 84.97e9, a T4 of
+// "16 GB" 15.63e9); elsewhere a GB is 10^9 bytes. As of November 2026; a source is the document in which its vendor states
+// the number.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,8 @@ std::uint64_t bytes_of(const json& plan, const std::string& name) {
 TEST(PlanDevice, ItsMemoryIsTheMemory) {
   const json plan = planned({"llama-3-8b", "--length", "4096", "--device", "a100-80gb"});
   EXPECT_EQ(plan["device"]["title"], "NVIDIA A100 80GB SXM");
-  EXPECT_EQ(plan["memory_bytes"], 80'000'000'000);
-  EXPECT_EQ(plan["total_bytes"].get<std::uint64_t>() + plan["free_bytes"].get<std::uint64_t>(), 80'000'000'000);
+  EXPECT_EQ(plan["memory_bytes"], 84'974'501'888);
+  EXPECT_EQ(plan["total_bytes"].get<std::uint64_t>() + plan["free_bytes"].get<std::uint64_t>(), 84'974'501'888);
   EXPECT_GT(plan["max_sequences"], 50);
   EXPECT_EQ(planned({"llama-3-8b", "--length", "4096", "--device", "a100-80gb", "--memory", "40GB"})["memory_bytes"],
             40'000'000'000);
@@ -75,7 +75,7 @@ TEST(PlanDevice, SeveralShareTheModel) {
   EXPECT_EQ(plan["devices"][0]["kv_bytes"], plan["kv_bytes"].get<std::uint64_t>() / 4);
   EXPECT_TRUE(plan["fits"]) << "a device's part fits in a device";
   EXPECT_EQ(plan["devices"][0]["total_bytes"].get<std::uint64_t>() + plan["free_bytes"].get<std::uint64_t>(),
-            80'000'000'000);
+            84'974'501'888);
   const json staged =
       planned({"llama-3.1-70b", "--length", "8192", "--tp", "2", "--pp", "3", "--dp", "2", "--requests", "4"});
   EXPECT_EQ(staged["parallel"]["devices"], 12);

@@ -44,7 +44,7 @@ std::string scratch_path(const std::string& name) {
   return folder.path / name;
 }
 
-std::string program_path() { return std::string(KVASIR_BINARY_DIR) + "/kvasir"; }
+std::string program_path() { return KVASIR_BINARY_DIR "/kvasir"; }
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input) {
   const std::string in = scratch_path("stdin"), out = scratch_path("stdout"), err = scratch_path("stderr");

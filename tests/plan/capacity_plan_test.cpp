@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/weights.hpp"
 #include "tests/engine/tiny_engine.hpp"
 #include "tests/plan/shapes.hpp"
@@ -115,6 +117,24 @@ TEST(CapacityPlan, PartsOfACacheLineAddUp) {
 }
 
 // Eight samples of a prompt of 100 tokens in blocks of 32: three full blocks once, then each its own.
+TEST(CapacityPlan, ALatentsRopePartIsToldApart) {
+  artifact::ModelShape shape = test::deepseek(61);
+  shape.rope_dim = 64;
+  for (const format::KvType type : {format::KvType::bf16, format::KvType::int4}) {
+    PlanInput input = input_of(shape, 3, 100);
+    input.kv.format = {type, type};
+    const CapacityPlan plan = plan_of(input);
+    const PlanLine& line = *std::ranges::find(plan.lines, "kv.latent", &PlanLine::name);
+    ASSERT_EQ(line.parts[0].name, "latent");
+    ASSERT_EQ(line.parts[1].name, "rope");
+    EXPECT_EQ(line.parts[1].bytes, 3ull * 100 * 61 * 64 * format::element_bits(type) / 8);
+    EXPECT_EQ(line.parts[0].bytes, 8 * line.parts[1].bytes) << "512 to 64";
+    std::uint64_t sum = 0;
+    for (const PlanPart& part : line.parts) sum += part.bytes;
+    EXPECT_EQ(sum, line.bytes);
+  }
+}
+
 TEST(CapacityPlan, BranchesShareThePromptsFullBlocks) {
   PlanInput input = input_of(test::llama2_7b(), 2, 200);
   const std::uint64_t block = 32ull * (512 << 10), alone = plan_of(input).total_bytes;
