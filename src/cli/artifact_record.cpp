@@ -111,6 +111,8 @@ HashProgress show_hashing(Console& console, std::uint64_t file_bytes) {
 Status write_record(const std::string& path, const std::string& text) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
+    if (!std::filesystem::is_regular_file(path, ignored))   // reading a pipe would wait for ever
+      return Error{ErrorCode::usage, fmt::format("--record: '{}' is no regular file; valid: a new file, or a record to replace", path)};
     if (const Result<ArtifactRecord> there = read_record(path); !there.ok())
       return Error{ErrorCode::usage, fmt::format("--record: '{}' exists and is no artifact record; valid: a new file, or a record to replace", path)};
   }
@@ -128,6 +130,8 @@ Status write_record(const std::string& path, const std::string& text) {
 
 Result<ArtifactRecord> read_record(const std::string& path) {
   std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    return Error{ErrorCode::bad_input, fmt::format("{}: is no regular file, so no artifact record", path)};
   if (const auto bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > artifact::kMaxRecordBytes)
     return Error{ErrorCode::bad_input, fmt::format("{}: has {} bytes; a record has at most {}", path, bytes, artifact::kMaxRecordBytes)};
   KV_ASSIGN(const std::string text, read_text_file(path));
