@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "artifact/record_json.hpp"
@@ -108,7 +109,7 @@ HashProgress show_hashing(Console& console, std::uint64_t file_bytes) {
   };
 }
 
-Status write_record(const std::string& path, const std::string& text) {
+Status check_record_target(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     if (!std::filesystem::is_regular_file(path, ignored))   // reading a pipe would wait for ever
@@ -116,8 +117,14 @@ Status write_record(const std::string& path, const std::string& text) {
     if (const Result<ArtifactRecord> there = read_record(path); !there.ok())
       return Error{ErrorCode::usage, fmt::format("--record: '{}' exists and is no artifact record; valid: a new file, or a record to replace", path)};
   }
+  return ok_status();
+}
+
+Status write_record(const std::string& path, const std::string& text) {
+  KV_TRY(check_record_target(path));
+  std::error_code ignored;
   // Beside it, then renamed: who reads never sees half a record.
-  const std::string beside = path + ".new";
+  const std::string beside = fmt::format("{}.{:08x}.new", path, std::random_device{}());   // another process may write the same record
   std::ofstream file(beside, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();

@@ -28,6 +28,8 @@ Result<artifact::ArtifactRecord> launched_record(const artifact::GgufFile& file,
 // A progress line on the console's err while a file of so many bytes is hashed, where it is a terminal.
 HashProgress show_hashing(Console& console, std::uint64_t file_bytes);
 
+// Whether write_record may write there. Errors: usage for a file that is no record.
+Status check_record_target(const std::string& path);
 // Replaces a record, or makes a new file: what stands there and is no record stays (usage). Errors: io.
 Status write_record(const std::string& path, const std::string& text);
 

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "report/table.hpp"
+
 namespace kvasir::cli {
 
 int exit_code(ErrorCode code) {
@@ -19,7 +21,7 @@ int exit_code(ErrorCode code) {
 }
 
 int report_error(Console& console, const Error& error) {
-  console.err << "kvasir: " << error.message << '\n' << std::flush;
+  console.err << "kvasir: " << report::printable(error.message) << '\n' << std::flush;
   return exit_code(error.code);
 }
 

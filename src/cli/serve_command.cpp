@@ -85,6 +85,9 @@ int run(const ServeFlags& flags, Console& console) {
   if (!config.ok()) return report_error(console, config.error());
   // What needs no load is said before a port opens.
   if (const auto file = open_model_file(flags.model); !file.ok()) return report_error(console, file.error());
+  if (!flags.launch.record.empty()) {
+    if (const Status target = check_record_target(flags.launch.record); !target.ok()) return report_error(console, target.error());
+  }
   auto app = server::ServerApp::create(*config, [&flags](server::LoadProgress& progress) { return load(flags, progress); });
   if (!app.ok()) return report_error(console, app.error());
   console.err << fmt::format("kvasir: listening on {}, loading {}\n", (*app)->url(), flags.model) << std::flush;

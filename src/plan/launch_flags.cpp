@@ -81,16 +81,27 @@ std::string type_flag(LaunchCommand& command, const format::KvFormat& format, Th
   return k.name.empty() ? "" : fmt::format(" --kv-cache-dtype {}", k.name);
 }
 
-// Bytes of the cache on one device: what the flags of an engine count.
-std::uint64_t cache_of_a_device(const Launch& launch) {
-  const CapacityPlan& plan = launch.parallel == nullptr ? launch.plan : launch.parallel->ranks[launch.parallel->worst].plan;
-  return plan.kv_bytes + plan.state_bytes;
+// Bytes of everything that sequences store, branches and drafts among it.
+std::uint64_t cache_of(const CapacityPlan& plan) {
+  std::uint64_t bytes = 0;
+  for (const PlanLine& line : plan.lines) bytes += line.name.starts_with("kv.") && line.name != "kv.slack" ? line.bytes : 0;
+  return bytes;
 }
 
+// Bytes of the cache on one device: what the flags of an engine count.
+std::uint64_t cache_of_a_device(const Launch& launch) {
+  return cache_of(launch.parallel == nullptr ? launch.plan : launch.parallel->ranks[launch.parallel->worst].plan);
+}
+
+// What flags that count sequences mean: those of a replica.
+std::uint64_t requests_of(const Launch& launch) { return launch.parallel == nullptr ? launch.input.requests : launch.parallel->requests; }
+std::uint64_t sequences_of(const Launch& launch) { return requests_of(launch) * launch.input.branches.per_request; }
+
 // Tokens that all sequences hold in whole blocks, of the group that keeps most.
-std::uint64_t held_tokens(const PlanInput& input) {
-  const std::uint64_t block = input.kv.block_tokens;
-  if (!input.held) return (input.length + block - 1) / block * block * input.requests;
+std::uint64_t held_tokens(const Launch& launch) {
+  const PlanInput& input = launch.input;
+  const std::uint64_t block = input.kv.block_tokens, rows = input.length + input.branches.speculative_tokens;
+  if (!input.held) return (rows + block - 1) / block * block * sequences_of(launch);
   const auto most = std::ranges::max_element(input.held->blocks);
   return most == input.held->blocks.end() ? 0 : *most * block;
 }
@@ -114,7 +125,7 @@ LaunchCommand kvasir_command(const Launch& launch) {
   if (launch.parallel != nullptr) add_note(out, "serves on one device: several are planned only");
   note_the_rest(launch, false, out);
   out.command = fmt::format("kvasir serve {} --max-num-seqs {} --max-model-len {} --block-size {} --max-num-batched-tokens {} --kv-cache-memory {}{}", quoted(launch.model),
-                            input.requests, input.length, input.kv.block_tokens, input.batched_tokens, launch.plan.kv_bytes, type);
+                            input.requests * input.branches.per_request, input.length, input.kv.block_tokens, input.batched_tokens, cache_of(launch.plan), type);
   return out;
 }
 
@@ -148,8 +159,8 @@ LaunchCommand vllm_command(const Launch& launch) {
   std::string layout = layout_flags(launch, {"--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size"});
   if (launch.parallel != nullptr && launch.parallel->layout.expert) layout += " --enable-expert-parallel";
   note_the_rest(launch, true, out);
-  out.command = fmt::format("vllm serve {} --max-num-seqs {} --max-model-len {}{} --max-num-batched-tokens {} --kv-cache-memory-bytes {}{}{}{}", quoted(launch.model), input.requests,
-                            input.length, block, std::max<std::uint64_t>(input.batched_tokens, input.requests), cache_of_a_device(launch), type, vllm_skips(input.kv), layout);
+  out.command = fmt::format("vllm serve {} --max-num-seqs {} --max-model-len {}{} --max-num-batched-tokens {} --kv-cache-memory-bytes {}{}{}{}", quoted(launch.model), sequences_of(launch),
+                            input.length, block, std::max<std::uint64_t>(input.batched_tokens, sequences_of(launch)), cache_of_a_device(launch), type, vllm_skips(input.kv), layout);
   return out;
 }
 
@@ -161,7 +172,7 @@ LaunchCommand sglang_command(const Launch& launch) {
   if (launch.parallel != nullptr && launch.parallel->layout.expert) layout += fmt::format(" --ep-size {}", launch.parallel->layout.tensor);
   note_the_rest(launch, false, out);
   out.command = fmt::format("python -m sglang.launch_server --model-path {} --max-running-requests {} --context-length {} --page-size {} --chunked-prefill-size {} --max-total-tokens {}{}{}",
-                            quoted(launch.model), input.requests, input.length, input.kv.block_tokens, input.batched_tokens, held_tokens(input), type, layout);
+                            quoted(launch.model), sequences_of(launch), input.length, input.kv.block_tokens, input.batched_tokens, held_tokens(launch), type, layout);
   return out;
 }
 
@@ -178,7 +189,7 @@ LaunchCommand llama_command(const Launch& launch) {
     add_note(out, "--swa-full would keep all history in windowed layers: leave it off");
   }
   note_the_rest(launch, false, out);
-  out.command = fmt::format("llama-server -m {} -np {} -c {} -ub {} -ctk {} -ctv {} -fa on", quoted(launch.model), input.requests, input.length * input.requests, input.batched_tokens,
+  out.command = fmt::format("llama-server -m {} -np {} -c {} -ub {} -ctk {} -ctv {} -fa on", quoted(launch.model), input.requests * input.branches.per_request, input.length * input.requests * input.branches.per_request, input.batched_tokens,
                             k.name, v.name);
   return out;
 }

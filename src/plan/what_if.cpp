@@ -108,8 +108,16 @@ std::vector<Choice> windows_of(const PlanInput& input) {
   return choices;
 }
 
+// Some choices change nothing for some models: a window where there are latents alone, or one that is there already.
+bool changes(const Choice& choice, const PlanInput& input) {
+  PlanInput changed = input;
+  choice.apply(changed);
+  return changed.shape.layers != input.shape.layers || !(changed.kv.format == input.kv.format) || changed.kv.block_tokens != input.kv.block_tokens;
+}
+
 std::vector<Choice> choices_of(const PlanInput& input, Axis axis) {
   std::vector<Choice> choices = axis == Axis::formats ? formats_of(input) : axis == Axis::heads ? heads_of(input) : axis == Axis::blocks ? blocks_of(input) : windows_of(input);
+  std::erase_if(choices, [&](const Choice& choice) { return !changes(choice, input); });
   choices.insert(choices.begin(), Choice{std::string(kAsPlanned), [](PlanInput&) {}});
   return choices;
 }

@@ -100,6 +100,10 @@ Result<Trace> read_trace_file(const std::string& path, const ReadOptions& option
   }
   if (!std::filesystem::exists(path, ignored))
     return Error{ErrorCode::bad_input, fmt::format("the trace '{}' does not exist", path)};
+  if (!std::filesystem::is_regular_file(path, ignored))   // a pipe may never end
+    return Error{ErrorCode::bad_input, fmt::format("the trace '{}' is a device, pipe or socket; a regular file is needed", path)};
+  if (const std::uintmax_t bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > kMaxTraceBytes)
+    return Error{ErrorCode::bad_input, fmt::format("the trace '{}' has {} bytes; valid: at most {}", path, bytes, kMaxTraceBytes)};
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{ErrorCode::io, fmt::format("cannot read the trace '{}': {}", path, std::strerror(errno))};
   return read_trace(file, path, options);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <limits>
 #include <string>
@@ -34,6 +35,8 @@ struct ReadOptions {
   TraceFormat format = TraceFormat::automatic;
   std::size_t limit = std::numeric_limits<std::size_t>::max();  // requests to read; what follows is not looked at
 };
+
+inline constexpr std::uint64_t kMaxTraceBytes = std::uint64_t{1} << 30;   // of a file
 
 // name: what the messages call the stream. An empty trace is an error.
 Result<Trace> read_trace(std::istream& in, std::string_view name, const ReadOptions& options = {});

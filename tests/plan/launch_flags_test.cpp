@@ -93,6 +93,19 @@ TEST(LaunchFlags, SeveralDevicesAndKeptLayersAreTold) {
   EXPECT_THAT(whole.of("kvasir").notes, Contains(HasSubstr("planned only")));
 }
 
+TEST(LaunchFlags, BranchesAndDraftsHaveTheirSlotsAndBytes) {
+  Launched branched = launched("m.gguf", {});
+  branched.input.branches = {.per_request = 4, .prompt_length = 100, .speculative_tokens = 3};
+  const Result<CapacityPlan> plan = plan_capacity(branched.input);
+  ASSERT_TRUE(plan.ok());
+  branched.commands = launch_commands({"m.gguf", branched.input, *plan});
+  std::uint64_t cache = 0;
+  for (const PlanLine& line : plan->lines) cache += line.name.starts_with("kv.") && line.name != "kv.slack" ? line.bytes : 0;
+  EXPECT_GT(cache, plan->kv_bytes);
+  EXPECT_THAT(branched.of("vllm").command, AllOf(HasSubstr("--max-num-seqs 24 "), HasSubstr("--kv-cache-memory-bytes " + std::to_string(cache))));
+  EXPECT_THAT(branched.of("llama.cpp").command, HasSubstr("-np 24 -c 24000 "));
+}
+
 TEST(LaunchFlags, NamesAreQuotedForAShell) {
   EXPECT_THAT(launched("my model's $(rm).gguf", {}).of("kvasir").command, HasSubstr("serve 'my model'\\''s $(rm).gguf' --max"));
 }

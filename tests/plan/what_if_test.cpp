@@ -80,6 +80,13 @@ TEST(WhatIf, WindowsBoundTheCache) {
   EXPECT_LT(row_of(rows, {"window 1024 in 5 of 6 layers"}).kv_bytes, row_of(rows, {"no window"}).kv_bytes);
 }
 
+TEST(WhatIf, ChoicesThatChangeNothingAreLeftOut) {
+  EXPECT_EQ(rows_of(input_of(test::deepseek(60)), {Axis::windows}).size(), 1u) << "latents have no windows";
+  PlanInput windowed = input_of(test::plain(12, 2048, 32, 8, 64));
+  for (artifact::LayerShape& layer : windowed.shape.layers) layer.window = 4096;
+  for (const Alternative& row : rows_of(windowed, {Axis::windows})) EXPECT_NE(row.choices.front(), "window 4096 everywhere");
+}
+
 TEST(WhatIf, AxesMultiply) {
   const PlanInput input = input_of(test::plain(4, 2048, 32, 8, 64));
   const std::vector<Alternative> rows = rows_of(input, {Axis::formats, Axis::blocks}, 1ull << 30);
