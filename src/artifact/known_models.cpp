@@ -15,32 +15,21 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 200;  // longer ones are no model's, and suggestions cost the product of lengths
 
-// Lower case, letters and digits alone; a plus is a word ("Command-R+" is not "Command-R").
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
-    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
-    if (c == '+') out += "plus";
-  }
-  return out;
-}
-
 std::string_view without_brackets(std::string_view name) { return name.substr(0, name.find(" (")); }
 
 // All the names of a row, plain: "A-X / Y" is also A-X, Y and A-Y; "X (and Y)" is also X and Y; "X (size)" is also X.
 std::vector<std::string> aliases(std::string_view name) {
-  std::vector<std::string> all{plain(name)};
+  std::vector<std::string> all{plain_name(name)};
   constexpr std::string_view kAnd = " (and ", kOr = " / ";
-  if (const auto at = name.find(kAnd); at != std::string_view::npos) all.push_back(plain(name.substr(at + kAnd.size())));
+  if (const auto at = name.find(kAnd); at != std::string_view::npos) all.push_back(plain_name(name.substr(at + kAnd.size())));
   const std::string_view first = without_brackets(name);
   if (const auto at = first.find(kOr); at != std::string_view::npos) {
     const std::string_view other = first.substr(at + kOr.size());
-    all.push_back(plain(first.substr(0, at)));
-    all.push_back(plain(other));
-    all.push_back(plain(fmt::format("{}-{}", first.substr(0, first.find('-')), other)));
+    all.push_back(plain_name(first.substr(0, at)));
+    all.push_back(plain_name(other));
+    all.push_back(plain_name(fmt::format("{}-{}", first.substr(0, first.find('-')), other)));
   } else {
-    all.push_back(plain(first));
+    all.push_back(plain_name(first));
   }
   return all;
 }
@@ -48,8 +37,8 @@ std::vector<std::string> aliases(std::string_view name) {
 const KnownModel* find_row(std::string_view name) {
   for (const KnownModel& row : known_model_rows())
     if (row.name == name) return &row;
-  const std::string wanted = plain(name);
-  const std::string last = plain(name.substr(name.rfind('/') + 1));
+  const std::string wanted = plain_name(name);
+  const std::string last = plain_name(name.substr(name.rfind('/') + 1));
   for (const std::string& candidate : {wanted, last})
     for (const KnownModel& row : known_model_rows()) {
       const std::vector<std::string> names = aliases(row.name);
@@ -60,9 +49,9 @@ const KnownModel* find_row(std::string_view name) {
 
 Error unknown(std::string_view name) {
   std::vector<std::string> spelled;
-  for (const KnownModel& row : known_model_rows()) spelled.push_back(plain(without_brackets(row.name)));
+  for (const KnownModel& row : known_model_rows()) spelled.push_back(plain_name(without_brackets(row.name)));
   std::string nearest;
-  for (const std::string& near : nearest_few(plain(name.substr(0, kMaxNameBytes)), spelled, 3)) {
+  for (const std::string& near : nearest_few(plain_name(name.substr(0, kMaxNameBytes)), spelled, 3)) {
     const auto at = static_cast<std::size_t>(std::find(spelled.begin(), spelled.end(), near) - spelled.begin());
     nearest += fmt::format("{}'{}'", nearest.empty() ? "" : ", ", known_model_rows()[at].name);
   }

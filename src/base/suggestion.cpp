@@ -24,6 +24,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return distance[a.size()][b.size()];
 }
 
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
+    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+    if (c == '+') out += "plus";
+  }
+  return out;
+}
+
 std::vector<std::string> nearest_few(std::string_view word, const std::vector<std::string>& candidates,
                                      std::size_t count) {
   std::vector<std::pair<std::size_t, std::size_t>> order;  // distance, place in the list

@@ -1,4 +1,4 @@
-// "Did you mean": the valid word nearest to a mistyped one. Pure functions, any thread.
+// Names as people write them, and "did you mean": the valid word nearest to a mistyped one. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,10 @@
 #include <vector>
 
 namespace kvasir {
+
+// Lower case, letters and digits alone, so that case and punctuation do not count; a plus is a word ("Command-R+" is not
+// "Command-R").
+std::string plain_name(std::string_view name);
 
 // Fewest single-character insertions, deletions, replacements and swaps of neighbours that turn one into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);

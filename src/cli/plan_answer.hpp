@@ -51,7 +51,7 @@ Result<Planned> answer_plan(const PlanFlags& flags);
 // The documented keys of --json.
 report::Json plan_json(const PlanFlags& flags, const Planned& planned);
 void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& out);
-// The page of --html. Errors: plan_page's.
-Result<std::string> plan_html(const PlanFlags& flags, const Planned& planned);
+// The page of --html.
+std::string plan_html(const PlanFlags& flags, const Planned& planned);
 
 }  // namespace kvasir::cli

@@ -16,11 +16,6 @@
 namespace kvasir::cli {
 namespace {
 
-Status write_page(const PlanFlags& flags, const Planned& planned) {
-  KV_ASSIGN(const std::string page, plan_html(flags, planned));
-  return write_file(flags.html, page);
-}
-
 // To the file, or to stdout.
 Status write_planned_record(const PlanFlags& flags, const Planned& planned, Console& console) {
   const bool to_stdout = flags.record.record == kRecordToStdout;
@@ -39,7 +34,7 @@ int run_plan(const PlanFlags& flags, Console& console) {
   const Result<Planned> planned = answer_plan(flags);
   if (!planned.ok()) return report_error(console, planned.error());
   if (!flags.html.empty()) {
-    const Status written = write_page(flags, *planned);
+    const Status written = write_file(flags.html, plan_html(flags, *planned));
     if (!written.ok()) return report_error(console, written.error());
     console.err << "saved " << flags.html << '\n';
   }

@@ -9,19 +9,9 @@
 #include "plan/capacity_plan.hpp"
 
 namespace kvasir::cli {
-namespace {
-
-std::string type_names() {
-  std::string names;
-  for (const format::KvType type : format::kKvTypes) names += fmt::format("{}{}", names.empty() ? "" : ", ", format::to_string(type));
-  return names;
-}
-
-}  // namespace
-
 Result<format::KvFormat> parse_kv_format(const std::string& text) {
   if (const auto format = format::parse_kv_format(text)) return *format;
-  return Error{ErrorCode::usage, fmt::format("--kv-cache-dtype: '{}' is not a type or K/V; valid: {}, or two of them as int8/f16", text, type_names())};
+  return Error{ErrorCode::usage, fmt::format("--kv-cache-dtype: '{}' is not a type or K/V; valid: {}, or two of them as int8/f16", text, format::kv_type_names())};
 }
 
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {
@@ -30,7 +20,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--requests", flags.requests, "Sequences held at once (default 1)")->check(whole_number(1, plan::kMaxRequests))->type_name("N");
   app.add_option("--length", flags.length, "Tokens of each, prompt and answer (default: the model's context)")
       ->check(whole_number(1, plan::kMaxLength))->type_name("N");
-  app.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "How K and V are stored: " + type_names() + "; K and V apart as int8/f16 (default f16)")
+  app.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "How K and V are stored: " + format::kv_type_names() + "; K and V apart as int8/f16 (default f16)")
       ->check(not_empty())->type_name("TYPE");
   app.add_option("--memory", flags.memory, "Memory to fit into, as 16GiB: how many sequences, how long, and exit code 3 if it does not fit")
       ->transform(byte_size())->type_name("SIZE");

@@ -97,13 +97,13 @@ void print_plan(const PlanFlags& flags, const Planned& planned, std::ostream& ou
   if (flags.launch) out << launch_words(planned);
 }
 
-Result<std::string> plan_html(const PlanFlags& flags, const Planned& planned) {
+std::string plan_html(const PlanFlags& flags, const Planned& planned) {
   std::ostringstream machine;
   print_device(flags.on, planned.device, machine);
   std::string rest = fit_words(planned) + machine.str();
   for (const std::string& warning : planned.warnings) rest += "warning: " + report::printable(warning) + "\n";
   rest += what_if_words(planned) + launch_words(planned);
-  return plan::plan_page({title_of(flags, planned.input), lines_table(planned), std::move(rest)}, planned.input, planned.device.one_memory());
+  return plan::plan_page({title_of(flags, planned.input), lines_table(planned), std::move(rest)}, planned.input, planned.plan, planned.device.one_memory());
 }
 
 }  // namespace kvasir::cli

@@ -28,6 +28,15 @@ std::optional<KvType> parse_kv_type(std::string_view name) {
   return std::nullopt;
 }
 
+std::string kv_type_names() {
+  std::string names;
+  for (const KvType type : kKvTypes) {
+    if (!names.empty()) names += ", ";
+    names += to_string(type);
+  }
+  return names;
+}
+
 std::optional<KvFormat> parse_kv_format(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto k = parse_kv_type(text.substr(0, slash));

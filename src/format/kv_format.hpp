@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kvasir::format {
@@ -29,6 +30,8 @@ inline constexpr std::array kKvTypes = {KvType::f32,      KvType::f16,  KvType::
 // Names as on the command line (`--kv-cache-dtype`).
 std::string_view to_string(KvType type);
 std::optional<KvType> parse_kv_type(std::string_view name);
+// All of them, for messages: "f32, f16, ...".
+std::string kv_type_names();
 
 // Whether rows can be stored in it, not only planned.
 constexpr bool is_offered(KvType type) { return type <= KvType::bf16; }

@@ -219,29 +219,18 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input) {
 }
 
 Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory) {
-  Result<CapacityPlan> plan = plan_capacity(input);
-  if (plan.ok()) return plan->total_bytes <= memory;
-  if (plan.error().code == ErrorCode::bad_input) return false;
-  return std::move(plan).error();
+  const Result<CapacityPlan> plan = plan_capacity(input);
+  return at_most(plan.ok() ? Result<std::uint64_t>(plan->total_bytes) : plan.error(), memory);
 }
 
-Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory) {
+Result<std::uint64_t> most_requests(const PlanInput& input, std::uint64_t memory) {
   KV_CHECK(!input.held, "the sequences have one length");
-  return largest(kMaxRequests, [&](std::uint64_t requests) {
-    input.requests = requests;
-    return plan_fits(input, memory);
-  });
+  return largest_requests(input, [&](const PlanInput& one) { return plan_fits(one, memory); });
 }
 
-Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory) {
+Result<std::uint64_t> longest_length(const PlanInput& input, std::uint64_t memory) {
   KV_CHECK(!input.held, "the sequences have one length");
-  // No further than the model was trained for, unless the question is about more already.
-  const std::uint64_t most = std::max<std::uint64_t>(input.shape.context, input.length);
-  return largest(std::min(most, kMaxLength), [&](std::uint64_t length) {
-    input.length = length;
-    input.branches.prompt_length = std::min(input.branches.prompt_length, length);
-    return plan_fits(input, memory);
-  });
+  return largest_length(input, [&](const PlanInput& one) { return plan_fits(one, memory); });
 }
 
 }  // namespace kvasir::plan

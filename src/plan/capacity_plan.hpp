@@ -87,9 +87,9 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input);
 
 // REQUIRES of both: no input.held.
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.
-Result<std::uint64_t> most_requests(PlanInput input, std::uint64_t memory);
+Result<std::uint64_t> most_requests(const PlanInput& input, std::uint64_t memory);
 // Longest sequences, in tokens, of which `memory` bytes serve input.requests; 0: not even one token. At most the model's
 // context, or input.length if that is more.
-Result<std::uint64_t> longest_length(PlanInput input, std::uint64_t memory);
+Result<std::uint64_t> longest_length(const PlanInput& input, std::uint64_t memory);
 
 }  // namespace kvasir::plan

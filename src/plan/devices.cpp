@@ -95,17 +95,6 @@ constexpr std::array kDevices = {
     Device{"i9-14900k", "Intel Core i9-14900K", kCpu, 0, channels(2, 5600), 0, 0, 0, 0, "Intel ARK, 2023: 89.6 GB/s, 2 channels DDR5-5600"},
 };
 
-// Lower case, letters and digits alone; a plus is a word.
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
-    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
-    if (c == '+') out += "plus";
-  }
-  return out;
-}
-
 Error unknown(std::string_view name) {
   std::vector<std::string> names;
   for (const Device& device : kDevices) names.emplace_back(device.name);
@@ -136,10 +125,10 @@ Result<DeviceChoice> find_device(std::string_view text) {
                    fmt::format("'{}' devices in '{}'; valid: 1 to {}, as a100-80gb*8", count.substr(0, kMaxNameBytes),
                                text.substr(0, kMaxNameBytes), kMaxDevices)};
   }
-  std::string wanted = name.size() > kMaxNameBytes ? std::string() : plain(name);
+  std::string wanted = name.size() > kMaxNameBytes ? std::string() : plain_name(name);
   if (wanted.ends_with("sxm")) wanted.resize(wanted.size() - 3);   // what a name without "-pcie" means
   for (const Device& device : kDevices) {
-    if (plain(device.name) != wanted) continue;
+    if (plain_name(device.name) != wanted) continue;
     out.device = device;
     return out;
   }

@@ -148,10 +148,8 @@ void drop_line(CapacityPlan& plan, std::string_view name) {
 }
 
 Result<bool> fits(const PlanInput& input, const ParallelLayout& layout, u64 memory) {
-  Result<ParallelPlan> plan = plan_parallel(input, layout);
-  if (plan.ok()) return plan->ranks[plan->worst].plan.total_bytes <= memory;
-  if (plan.error().code == ErrorCode::bad_input) return false;
-  return std::move(plan).error();
+  const Result<ParallelPlan> plan = plan_parallel(input, layout);
+  return at_most(plan.ok() ? Result<u64>(plan->ranks[plan->worst].plan.total_bytes) : plan.error(), memory);
 }
 
 }  // namespace
@@ -193,22 +191,14 @@ Result<ParallelPlan> plan_parallel(const PlanInput& input, const ParallelLayout&
   return out;
 }
 
-Result<u64> most_requests(PlanInput input, const ParallelLayout& layout, u64 memory) {
+Result<u64> most_requests(const PlanInput& input, const ParallelLayout& layout, u64 memory) {
   KV_TRY(check_layout(input.shape, layout));
-  return largest(kMaxRequests, [&](u64 requests) {
-    input.requests = requests;
-    return fits(input, layout, memory);
-  });
+  return largest_requests(input, [&](const PlanInput& one) { return fits(one, layout, memory); });
 }
 
-Result<u64> longest_length(PlanInput input, const ParallelLayout& layout, u64 memory) {
+Result<u64> longest_length(const PlanInput& input, const ParallelLayout& layout, u64 memory) {
   KV_TRY(check_layout(input.shape, layout));
-  const u64 most = std::max<u64>({input.shape.context, input.length});
-  return largest(std::min(most, kMaxLength), [&](u64 length) {
-    input.length = length;
-    input.branches.prompt_length = std::min(input.branches.prompt_length, length);
-    return fits(input, layout, memory);
-  });
+  return largest_length(input, [&](const PlanInput& one) { return fits(one, layout, memory); });
 }
 
 }  // namespace kvasir::plan

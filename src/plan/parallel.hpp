@@ -73,7 +73,7 @@ Result<PlanInput> rank_input(const PlanInput& input, const ParallelLayout& layou
 Result<ParallelPlan> plan_parallel(const PlanInput& input, const ParallelLayout& layout);
 
 // As capacity_plan.hpp's, with `memory` bytes on each device.
-Result<std::uint64_t> most_requests(PlanInput input, const ParallelLayout& layout, std::uint64_t memory);
-Result<std::uint64_t> longest_length(PlanInput input, const ParallelLayout& layout, std::uint64_t memory);
+Result<std::uint64_t> most_requests(const PlanInput& input, const ParallelLayout& layout, std::uint64_t memory);
+Result<std::uint64_t> longest_length(const PlanInput& input, const ParallelLayout& layout, std::uint64_t memory);
 
 }  // namespace kvasir::plan

@@ -76,8 +76,7 @@ std::vector<report::Segment> segments_of(const CapacityPlan& plan) {
   return out;
 }
 
-Result<std::string> plan_page(const PlanPage& page, const PlanInput& input, std::uint64_t memory) {
-  KV_ASSIGN(const CapacityPlan plan, plan_capacity(input));
+std::string plan_page(const PlanPage& page, const PlanInput& input, const CapacityPlan& plan, std::uint64_t memory) {
   const std::string requests = columns_svg(
       fmt::format("Sequences of {} tokens", report::format_count(input.length)),
       columns_of(input, input.requests, kMaxRequests, [](PlanInput& to, std::uint64_t value) { to.requests = value; }), memory);

@@ -23,7 +23,7 @@ struct PlanPage {
 };
 
 // One self-contained HTML file: the plan as a column, memory by number of sequences and by length beside what there is,
-// and the tables. memory: bytes, 0: not told. Errors: plan_capacity's, for this plan.
-Result<std::string> plan_page(const PlanPage& page, const PlanInput& input, std::uint64_t memory);
+// and the tables. plan: of input. memory: bytes, 0: not told.
+std::string plan_page(const PlanPage& page, const PlanInput& input, const CapacityPlan& plan, std::uint64_t memory);
 
 }  // namespace kvasir::plan

@@ -35,9 +35,7 @@ Status in_range(const char* key, std::uint64_t value, std::uint64_t most) {
 Result<PlanInput> input_of(const api::PlanRequest& request, PlannedModel model) {
   const auto format = format::parse_kv_format(request.kv_cache_dtype);
   if (!format) {
-    std::string names;
-    for (const format::KvType type : format::kKvTypes) names += fmt::format("{}, ", format::to_string(type));
-    return Error{ErrorCode::usage, fmt::format("kv_cache_dtype is '{}', valid: {}or two of them as int8/f16", request.kv_cache_dtype, names)};
+    return Error{ErrorCode::usage, fmt::format("kv_cache_dtype is '{}', valid: {}, or two of them as int8/f16", request.kv_cache_dtype, format::kv_type_names())};
   }
   KV_TRY(in_range("requests", request.requests, kMaxRequests));
   if (request.length != 0) KV_TRY(in_range("length", request.length, kMaxLength));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 namespace kvasir::plan {
@@ -25,30 +26,30 @@ struct Choice {
   std::function<void(PlanInput&)> apply;
 };
 
+bool attends(const LayerShape& layer) { return layer.memory == Memory::attention && layer.merged == 1; }
+
 template <class Fn>
 Choice of_attention(std::string name, Fn change) {
   return {std::move(name), [change](PlanInput& input) {
             for (std::size_t i = 0; i < input.shape.layers.size(); ++i) {
               LayerShape& layer = input.shape.layers[i];
-              if (layer.memory == Memory::attention && layer.merged == 1) change(layer, i);
+              if (attends(layer)) change(layer, i);
             }
           }};
 }
 
-std::vector<Choice> formats_of(const PlanInput& input) {
+std::vector<Choice> formats() {
   std::vector<Choice> choices;
   for (const format::KvType type : format::kKvTypes) {
     const format::KvFormat format{type, type};
-    if (format == input.kv.format) continue;
     choices.push_back({std::string(format::to_string(type)), [format](PlanInput& to) { to.kv.format = format; }});
   }
   return choices;
 }
 
-std::vector<Choice> blocks_of(const PlanInput& input) {
+std::vector<Choice> blocks() {
   std::vector<Choice> choices;
   for (const std::uint32_t tokens : kBlockTokens) {
-    if (tokens == input.kv.block_tokens) continue;
     choices.push_back({fmt::format("blocks of {}", tokens), [tokens](PlanInput& to) { to.kv.block_tokens = tokens; }});
   }
   return choices;
@@ -67,17 +68,12 @@ Choice latents_as_heads(const artifact::ModelShape& shape) {
           }};
 }
 
-std::vector<Choice> heads_of(const PlanInput& input) {
-  const artifact::ModelShape& shape = input.shape;
+std::vector<Choice> heads_of(const artifact::ModelShape& shape) {
   std::vector<Choice> choices;
-  const auto attends = [](const LayerShape& layer) { return layer.memory == Memory::attention && layer.merged == 1; };
   const auto first = std::ranges::find_if(shape.layers, attends);
   if (first != shape.layers.end()) {
-    std::vector<std::uint32_t> counts = {shape.heads, 16, 8, 4, 2, 1};
-    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-    for (const std::uint32_t count : counts) {
-      const bool same = std::ranges::all_of(shape.layers, [&](const LayerShape& layer) { return !attends(layer) || layer.kv_heads == count; });
-      if (same || count > shape.heads || count == 0 || shape.heads % count != 0) continue;
+    for (const std::uint32_t count : std::set<std::uint32_t, std::greater<>>{shape.heads, 16, 8, 4, 2, 1}) {
+      if (count == 0 || count > shape.heads || shape.heads % count != 0) continue;
       choices.push_back(of_attention(fmt::format("{} KV head{}", count, count == 1 ? "" : "s"), [count](LayerShape& layer, std::size_t) { layer.kv_heads = count; }));
     }
     const std::uint32_t wide = first->k_dim * kLatentHeads + first->k_dim / 2;
@@ -88,27 +84,24 @@ std::vector<Choice> heads_of(const PlanInput& input) {
       layer.v_dim = 0;
     }));
   }
-  const bool latent = std::ranges::any_of(shape.layers, [](const LayerShape& layer) { return layer.memory == Memory::latent; });
-  if (latent && shape.heads > 0 && shape.value_dim > 0) choices.push_back(latents_as_heads(shape));
+  if (shape.heads > 0 && shape.value_dim > 0) choices.push_back(latents_as_heads(shape));
   return choices;
 }
 
-std::vector<Choice> windows_of(const PlanInput& input) {
+std::vector<Choice> windows() {
   std::vector<Choice> choices;
   const auto window = [](LayerShape& layer, std::uint32_t tokens) {
     layer.window = tokens;
     layer.chunked = false;
   };
-  if (std::ranges::any_of(input.shape.layers, [](const LayerShape& layer) { return layer.memory == Memory::attention && layer.window != 0; })) {
-    choices.push_back(of_attention("no window", [window](LayerShape& layer, std::size_t) { window(layer, 0); }));
-  }
+  choices.push_back(of_attention("no window", [window](LayerShape& layer, std::size_t) { window(layer, 0); }));
   choices.push_back(of_attention(fmt::format("window {} everywhere", kWindow), [window](LayerShape& layer, std::size_t) { window(layer, kWindow); }));
   choices.push_back(of_attention(fmt::format("window {} in {} of {} layers", kLocalWindow, kLocalPerGlobal, kLocalPerGlobal + 1),
                                  [window](LayerShape& layer, std::size_t i) { window(layer, i % (kLocalPerGlobal + 1) == kLocalPerGlobal ? 0 : kLocalWindow); }));
   return choices;
 }
 
-// Some choices change nothing for some models: a window where there are latents alone, or one that is there already.
+// Choices that change nothing are not offered: what is planned already, a window where there are latents alone.
 bool changes(const Choice& choice, const PlanInput& input) {
   PlanInput changed = input;
   choice.apply(changed);
@@ -116,7 +109,7 @@ bool changes(const Choice& choice, const PlanInput& input) {
 }
 
 std::vector<Choice> choices_of(const PlanInput& input, Axis axis) {
-  std::vector<Choice> choices = axis == Axis::formats ? formats_of(input) : axis == Axis::heads ? heads_of(input) : axis == Axis::blocks ? blocks_of(input) : windows_of(input);
+  std::vector<Choice> choices = axis == Axis::formats ? formats() : axis == Axis::heads ? heads_of(input.shape) : axis == Axis::blocks ? blocks() : windows();
   std::erase_if(choices, [&](const Choice& choice) { return !changes(choice, input); });
   choices.insert(choices.begin(), Choice{std::string(kAsPlanned), [](PlanInput&) {}});
   return choices;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/program.hpp"
+#include "tests/cli/run_plan.hpp"
 
 namespace kvasir::test {
 namespace {
@@ -17,12 +17,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-ProgramRun run_plan(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "plan");
-  return run_program(arguments);
-}
-
-json planned(std::vector<std::string> arguments) {
+// As test::planned, whether it fits or not.
+json planned_anyway(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
   const ProgramRun run = run_plan(arguments);
   EXPECT_THAT(run.exit_code, testing::AnyOf(0, 3)) << run.err;
@@ -36,20 +32,20 @@ std::uint64_t bytes_of(const json& plan, const std::string& name) {
 }
 
 TEST(PlanDevice, ItsMemoryIsTheMemory) {
-  const json plan = planned({"llama-3-8b", "--length", "4096", "--device", "a100-80gb"});
+  const json plan = planned_anyway({"llama-3-8b", "--length", "4096", "--device", "a100-80gb"});
   EXPECT_EQ(plan["device"]["title"], "NVIDIA A100 80GB SXM");
   EXPECT_EQ(plan["memory_bytes"], 84'974'501'888);
   EXPECT_EQ(plan["total_bytes"].get<std::uint64_t>() + plan["free_bytes"].get<std::uint64_t>(), 84'974'501'888);
   EXPECT_GT(plan["max_sequences"], 50);
-  EXPECT_EQ(planned({"llama-3-8b", "--length", "4096", "--device", "a100-80gb", "--memory", "40GB"})["memory_bytes"],
+  EXPECT_EQ(planned_anyway({"llama-3-8b", "--length", "4096", "--device", "a100-80gb", "--memory", "40GB"})["memory_bytes"],
             40'000'000'000);
-  const json cpu = planned({"llama-3-8b", "--length", "4096", "--device", "epyc-9654"});
+  const json cpu = planned_anyway({"llama-3-8b", "--length", "4096", "--device", "epyc-9654"});
   EXPECT_TRUE(cpu["memory_bytes"].is_null()) << "a CPU's memory is not its own";
   EXPECT_FALSE(cpu["roofline"].is_null());
 }
 
 TEST(PlanDevice, AGpuHasARuntimeACpuHasNone) {
-  const json gpu = planned({"llama-3-8b", "--length", "4096", "--device", "h100"});
+  const json gpu = planned_anyway({"llama-3-8b", "--length", "4096", "--device", "h100"});
   std::uint64_t sum = 0;
   int ranges = 0;
   for (const json& line : gpu["lines"]) {
@@ -61,14 +57,14 @@ TEST(PlanDevice, AGpuHasARuntimeACpuHasNone) {
   }
   EXPECT_EQ(ranges, 2) << "no communicator for one";
   EXPECT_EQ(gpu["total_bytes"], sum);
-  EXPECT_EQ(bytes_of(planned({"llama-3-8b", "--length", "4096", "--device", "mi300x"}), "runtime.context"), 0u)
+  EXPECT_EQ(bytes_of(planned_anyway({"llama-3-8b", "--length", "4096", "--device", "mi300x"}), "runtime.context"), 0u)
       << "not CUDA's";
-  EXPECT_EQ(bytes_of(planned({"llama-3-8b", "--length", "4096", "--device", "this"}), "runtime.context"), 0u);
-  EXPECT_GT(bytes_of(planned({"llama-3-8b", "--length", "4096", "--gpu-runtime"}), "runtime.context"), 0u);
+  EXPECT_EQ(bytes_of(planned_anyway({"llama-3-8b", "--length", "4096", "--device", "this"}), "runtime.context"), 0u);
+  EXPECT_GT(bytes_of(planned_anyway({"llama-3-8b", "--length", "4096", "--gpu-runtime"}), "runtime.context"), 0u);
 }
 
 TEST(PlanDevice, SeveralShareTheModel) {
-  const json plan = planned({"llama-3.1-70b", "--length", "8192", "--requests", "16", "--device", "a100-80gb*4"});
+  const json plan = planned_anyway({"llama-3.1-70b", "--length", "8192", "--requests", "16", "--device", "a100-80gb*4"});
   EXPECT_EQ(plan["parallel"]["tensor"], 4);
   ASSERT_EQ(plan["devices"].size(), 1u);
   EXPECT_EQ(plan["devices"][0]["devices"], 4);
@@ -77,20 +73,20 @@ TEST(PlanDevice, SeveralShareTheModel) {
   EXPECT_EQ(plan["devices"][0]["total_bytes"].get<std::uint64_t>() + plan["free_bytes"].get<std::uint64_t>(),
             84'974'501'888);
   const json staged =
-      planned({"llama-3.1-70b", "--length", "8192", "--tp", "2", "--pp", "3", "--dp", "2", "--requests", "4"});
+      planned_anyway({"llama-3.1-70b", "--length", "8192", "--tp", "2", "--pp", "3", "--dp", "2", "--requests", "4"});
   EXPECT_EQ(staged["parallel"]["devices"], 12);
   EXPECT_EQ(staged["devices"].size(), 3u);
   EXPECT_THAT(run_plan({"llama-3.1-70b", "--length", "8192", "--tp", "2", "--pp", "3"}).out, HasSubstr("worst"));
-  const json piped = planned(
+  const json piped = planned_anyway(
       {"llama-3.1-70b", "--length", "8192", "--requests", "24", "--device", "h100*8", "--pp", "2", "--dp", "2"});
   EXPECT_EQ(piped["parallel"]["tensor"], 2);
   EXPECT_EQ(piped["roofline"]["batch"], 6) << "two batches under way in each of two replicas";
-  EXPECT_TRUE(planned({"llama-3.1-70b", "--length", "8192"})["devices"].is_null());
+  EXPECT_TRUE(planned_anyway({"llama-3.1-70b", "--length", "8192"})["devices"].is_null());
 }
 
 TEST(PlanDevice, SpeedIsABoundThatSaysSo) {
   const json plan =
-      planned({"llama-3-8b", "--length", "4096", "--requests", "8", "--device", "h100", "--target-itl", "20"});
+      planned_anyway({"llama-3-8b", "--length", "4096", "--requests", "8", "--device", "h100", "--target-itl", "20"});
   const json& roof = plan["roofline"];
   EXPECT_EQ(roof["decode"]["bound"], "bandwidth");
   EXPECT_NEAR(roof["decode"]["seconds"].get<double>(), roof["decode"]["bytes"].get<double>() / 3.35e12, 1e-9);
@@ -98,9 +94,9 @@ TEST(PlanDevice, SpeedIsABoundThatSaysSo) {
   EXPECT_EQ(roof["prefill"]["bound"], "operations");
   EXPECT_GT(roof["max_batch"], 8);
   const json half =
-      planned({"llama-3-8b", "--length", "4096", "--requests", "8", "--device", "h100", "--efficiency", "0.5"});
+      planned_anyway({"llama-3-8b", "--length", "4096", "--requests", "8", "--device", "h100", "--efficiency", "0.5"});
   EXPECT_NEAR(half["roofline"]["decode"]["seconds"].get<double>(), 2 * roof["decode"]["seconds"].get<double>(), 1e-9);
-  const json given = planned({"llama-3-8b", "--length", "4096", "--bandwidth", "20", "--peak", "1"});
+  const json given = planned_anyway({"llama-3-8b", "--length", "4096", "--bandwidth", "20", "--peak", "1"});
   EXPECT_EQ(given["roofline"]["bandwidth"], 20e9);
   EXPECT_TRUE(given["device"].is_null());
   EXPECT_THAT(run_plan({"llama-3-8b", "--length", "4096", "--device", "h100"}).out,
@@ -109,16 +105,16 @@ TEST(PlanDevice, SpeedIsABoundThatSaysSo) {
 }
 
 TEST(PlanDevice, WhatIsAskedForTakesALine) {
-  const json plan = planned({"llama-3-8b", "--length", "1000", "--requests", "2", "--n", "4", "--prompt-length", "800",
+  const json plan = planned_anyway({"llama-3-8b", "--length", "1000", "--requests", "2", "--n", "4", "--prompt-length", "800",
                              "--speculative-tokens", "8", "--reserve", "5%", "--memory", "40GB"});
   EXPECT_EQ(bytes_of(plan, "reserve"), 2'000'000'000u);
   EXPECT_EQ(bytes_of(plan, "kv.branches"), 2ull * 3 * 7 * 32 * 131'072) << "25 full blocks of 32 shared of 32";
   EXPECT_GE(bytes_of(plan, "kv.speculative"), 0u);
-  EXPECT_EQ(bytes_of(planned({"llama-3-8b", "--length", "1000", "--reserve", "1GiB"}), "reserve"), 1u << 30);
-  const json kept = planned(
+  EXPECT_EQ(bytes_of(planned_anyway({"llama-3-8b", "--length", "1000", "--reserve", "1GiB"}), "reserve"), 1u << 30);
+  const json kept = planned_anyway(
       {"llama-3-8b", "--length", "1024", "--kv-cache-dtype", "fp8_e4m3", "--kv-cache-dtype-skip-layers", "0,30-31"});
   EXPECT_EQ(kept["kv_bytes"], 1024ull * 131'072 / 64 * 35);
-  EXPECT_EQ(kept["lines"].size(), planned({"llama-3-8b", "--length", "1024"})["lines"].size() + 1);
+  EXPECT_EQ(kept["lines"].size(), planned_anyway({"llama-3-8b", "--length", "1024"})["lines"].size() + 1);
 }
 
 TEST(PlanDevice, TheListNamesSources) {
@@ -163,7 +159,7 @@ TEST(PlanDevice, WhatIsWrongIsNamed) {
   }
 }
 
-std::string warnings(const std::vector<std::string>& arguments) { return planned(arguments)["warnings"].dump(); }
+std::string warnings(const std::vector<std::string>& arguments) { return planned_anyway(arguments)["warnings"].dump(); }
 
 TEST(PlanDevice, WarnsOfTheUsualMistakes) {
   EXPECT_THAT(warnings({"llama-3.1-70b", "--length", "8192", "--tp", "16"}),

@@ -11,7 +11,7 @@
 #include <regex>
 #include <sstream>
 
-#include "tests/cli/program.hpp"
+#include "tests/cli/run_plan.hpp"
 
 namespace kvasir::test {
 namespace {
@@ -22,18 +22,6 @@ using testing::HasSubstr;
 
 const std::string kSource = KVASIR_SOURCE_DIR;
 const std::string kConv = kSource + "/tests/data/trace/azure_conv_first200.csv";
-
-ProgramRun plan(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "plan");
-  return run_program(arguments);
-}
-
-json planned(std::vector<std::string> arguments) {
-  arguments.emplace_back("--json");
-  const ProgramRun run = plan(arguments);
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  return json::parse(run.out, nullptr, false);
-}
 
 TEST(PlanMix, TellsWhatProgramsRelyOn) {
   const json told =
@@ -63,14 +51,14 @@ TEST(PlanMix, TellsWhatProgramsRelyOn) {
 }
 
 TEST(PlanMix, ShowsTablesAndSaysNo) {
-  const ProgramRun run = plan({"llama-3.1-8b", "--lengths", kConv, "--requests", "4000", "--memory", "80GB"});
+  const ProgramRun run = run_plan({"llama-3.1-8b", "--lengths", kConv, "--requests", "4000", "--memory", "80GB"});
   EXPECT_EQ(run.exit_code, 3);
   EXPECT_THAT(run.out, AllOf(HasSubstr("Does not fit in"), HasSubstr("of the mix"),
                              HasSubstr("contiguous, longest allowed"), HasSubstr("blocks, as they fill"),
                              HasSubstr("in 99 of 100 draws"), HasSubstr("Arrivals as recorded")));
   const std::string strange = scratch_path("a\x1b[31mb.csv");
   std::filesystem::copy_file(kConv, strange);
-  EXPECT_THAT(plan({"llama-3.1-8b", "--lengths", strange}).out, testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run_plan({"llama-3.1-8b", "--lengths", strange}).out, testing::Not(HasSubstr("\x1b")));
 }
 
 TEST(PlanMix, WarnsWithNumbers) {
@@ -125,7 +113,7 @@ TEST(PlanMix, WhatIsWrongIsNamed) {
   for (const auto& one : cases) {
     std::vector<std::string> arguments{"llama-3.1-8b"};
     arguments.insert(arguments.end(), one.arguments.begin(), one.arguments.end());
-    const ProgramRun run = plan(arguments);
+    const ProgramRun run = run_plan(arguments);
     EXPECT_EQ(run.exit_code, one.code) << one.arguments.back() << ": " << run.err;
     EXPECT_EQ(run.out, "");
     for (const std::string& word : one.words) EXPECT_THAT(run.err, HasSubstr(word)) << one.arguments.back();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/program.hpp"
+#include "tests/cli/run_plan.hpp"
 #include "tests/support/tiny_model.hpp"
 
 namespace kvasir::test {
@@ -20,19 +20,6 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-json planned(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "plan");
-  arguments.emplace_back("--json");
-  const ProgramRun run = run_program(arguments);
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  return json::parse(run.out, nullptr, false);
-}
-
-ProgramRun refused(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "plan");
-  return run_program(arguments);
-}
 
 const std::string& tiny() {
   static const std::string path = [] {
@@ -77,9 +64,9 @@ TEST(Plan, OtherChoicesAreRowsWithTheirNumbers) {
   EXPECT_EQ(plan["what_if"][0]["formats"], "as planned");
   EXPECT_EQ(plan["what_if"][0]["kv_bytes"], plan["kv_bytes"]);
   EXPECT_EQ(plan["what_if"][0]["max_sequences"], plan["max_sequences"]);
-  EXPECT_THAT(refused({"llama-3-8b", "--what-if", "format"}).err, AllOf(HasSubstr("'format'"), HasSubstr("formats, heads, blocks, windows")));
-  EXPECT_EQ(refused({"llama-3-8b", "--what-if", "heads,"}).exit_code, 2);
-  const ProgramRun each = refused({"llama-3-8b", "--length", "4096", "--what-if", "each"});
+  EXPECT_THAT(run_plan({"llama-3-8b", "--what-if", "format"}).err, AllOf(HasSubstr("'format'"), HasSubstr("formats, heads, blocks, windows")));
+  EXPECT_EQ(run_plan({"llama-3-8b", "--what-if", "heads,"}).exit_code, 2);
+  const ProgramRun each = run_plan({"llama-3-8b", "--length", "4096", "--what-if", "each"});
   EXPECT_THAT(each.out, AllOf(HasSubstr("blocks of 256"), HasSubstr("int4"), HasSubstr("1 KV head"), HasSubstr("window 4096 everywhere")));
 }
 
@@ -87,8 +74,8 @@ TEST(Plan, CommandLinesToPaste) {
   const json plan = planned({"llama-3-8b", "--requests", "2", "--length", "4096"});
   ASSERT_EQ(plan["launch"].size(), 4u);
   EXPECT_EQ(plan["launch"][0]["engine"], "kvasir");
-  EXPECT_THAT(refused({"llama-3-8b", "--launch"}).out, AllOf(HasSubstr("vllm serve"), HasSubstr("sglang.launch_server"), HasSubstr("llama-server")));
-  EXPECT_THAT(refused({"llama-3-8b"}).out, Not(HasSubstr("vllm serve")));
+  EXPECT_THAT(run_plan({"llama-3-8b", "--launch"}).out, AllOf(HasSubstr("vllm serve"), HasSubstr("sglang.launch_server"), HasSubstr("llama-server")));
+  EXPECT_THAT(run_plan({"llama-3-8b"}).out, Not(HasSubstr("vllm serve")));
 }
 
 // What is pasted is taken: the engine's own command line starts a server of exactly that plan's cache.
@@ -107,20 +94,20 @@ TEST(Plan, TheEnginesOwnCommandLineIsAccepted) {
 
 TEST(Plan, ThePageIsWrittenOrTheReasonTold) {
   const std::string page = scratch_path("pages/plan.html");
-  const ProgramRun run = refused({tiny(), "--html", page});
+  const ProgramRun run = run_plan({tiny(), "--html", page});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("saved " + page));
   std::ifstream file(page);
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), testing::StartsWith("<!doctype html>"));
-  const ProgramRun refused_page = refused({tiny(), "--html", "/proc/none/plan.html"});
+  const ProgramRun refused_page = run_plan({tiny(), "--html", "/proc/none/plan.html"});
   EXPECT_EQ(refused_page.exit_code, 1);
   EXPECT_THAT(refused_page.err, HasSubstr("/proc/none/plan.html"));
 }
 
 TEST(Plan, SaysNoWithItsExitCode) {
-  const ProgramRun fits = refused({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "100GiB", "--json"});
+  const ProgramRun fits = run_plan({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "100GiB", "--json"});
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
-  const ProgramRun alone = refused({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "76GiB"});
+  const ProgramRun alone = run_plan({"llama-2-7b", "--length", "4096", "--requests", "32", "--memory", "76GiB"});
   EXPECT_EQ(alone.exit_code, 3) << "64 GiB of cache do not fit beside 12.6 GiB of weights";
   EXPECT_THAT(alone.out, AllOf(HasSubstr("Does not fit in 76.0 GiB"), HasSubstr("31 sequences would fit;")));
 }
@@ -184,7 +171,7 @@ TEST(Plan, WhatIsWrongIsNamed) {
       {{"llama-3-8b", "--set", "layers=0"}, 4, {"layers", "0"}},
   };
   for (const auto& one : cases) {
-    const ProgramRun run = refused(one.arguments);
+    const ProgramRun run = run_plan(one.arguments);
     EXPECT_EQ(run.exit_code, one.code) << one.arguments.back() << ": " << run.err;
     EXPECT_EQ(run.out, "");
     for (const std::string& word : one.words) EXPECT_THAT(run.err, HasSubstr(word)) << one.arguments.back();
@@ -218,7 +205,7 @@ TEST(Plan, NumbersInTheDocsAreWhatItTells) {
 TEST(Plan, AFilesOwnWordsAndTensorsAreShown) {
   std::string text = kSmallConfig;
   text.insert(1, "\"_name_or_path\": \"\\u001b[31mred\\nline\", ");
-  EXPECT_THAT(refused({config(text), "--length", "10"}).out, AllOf(HasSubstr("\\x1b[31mred\\nline"), testing::Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(run_plan({config(text), "--length", "10"}).out, AllOf(HasSubstr("\\x1b[31mred\\nline"), testing::Not(HasSubstr("\x1b"))));
   TinyModelSpec spec = TinyModelSpec::gqa();
   spec.extra = "position_embd.weight";
   const std::string path = scratch_path("extra.gguf");

@@ -8,6 +8,7 @@
 
 #include "plan/weights.hpp"
 #include "tests/engine/tiny_engine.hpp"
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
@@ -15,14 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-PlanInput input_of(const artifact::ModelShape& shape, std::uint64_t requests, std::uint64_t length) {
-  PlanInput input;
-  input.shape = shape;
-  input.geometry = engine_geometry(shape);
-  input.requests = requests;
-  input.length = length;
-  return input;
-}
+using test::input_of;
 
 CapacityPlan plan_of(const PlanInput& input) {
   Result<CapacityPlan> plan = plan_capacity(input);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
@@ -30,10 +31,7 @@ struct Launched {
 
 Launched launched(const std::string& model, format::KvFormat format, std::uint32_t block_tokens = 32) {
   Launched out;
-  out.input.shape = test::plain(4, 2048, 32, 8, 64);
-  out.input.geometry = engine_geometry(out.input.shape);
-  out.input.requests = 6;
-  out.input.length = 1000;
+  out.input = test::input_of(test::plain(4, 2048, 32, 8, 64), 6, 1000);
   out.input.kv = {format, block_tokens};
   Result<CapacityPlan> plan = plan_capacity(out.input);
   EXPECT_TRUE(plan.ok());

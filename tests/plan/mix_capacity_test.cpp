@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/plan/mixes.hpp"
+#include "tests/plan/plan_input.hpp"
 
 namespace kvasir::plan {
 namespace {
@@ -19,14 +20,7 @@ std::uint64_t bytes_of(const HeldRows& held, const KvGroups& kv) {
 
 MixCapacity capacity(const LengthMix& mix, const KvGroups& kv) { return MixCapacity::create(mix, kv, 1).value(); }
 
-PlanInput input_of(const artifact::ModelShape& shape, std::uint64_t length) {
-  PlanInput input;
-  input.shape = shape;
-  input.geometry = engine_geometry(shape);
-  input.kv.block_tokens = 32;
-  input.length = length;
-  return input;
-}
+PlanInput input_of(const artifact::ModelShape& shape, std::uint64_t length) { return test::input_of(shape, 1, length); }
 
 TEST(MixCapacity, IsTheSumOverSequences) {
   const KvGroups kv = test::groups(test::many_kinds());

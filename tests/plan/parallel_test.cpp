@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "artifact/parameter_count.hpp"
-#include "plan/weights.hpp"
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
@@ -16,13 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 PlanInput input_of(ModelShape shape, std::uint64_t requests = 4, std::uint64_t length = 1000) {
-  PlanInput input;
-  input.geometry = engine_geometry(shape);
-  input.weights = *shape_weights(shape);
-  input.shape = std::move(shape);
-  input.requests = requests;
-  input.length = length;
-  return input;
+  return test::weighed_input(std::move(shape), requests, length);
 }
 
 ModelShape llama3_70b() {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
@@ -13,12 +14,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 PlanInput input_of(const artifact::ModelShape& shape) {
-  PlanInput input;
-  input.shape = shape;
-  input.geometry = engine_geometry(shape);
+  PlanInput input = test::input_of(shape, 4, 512);
   input.weights = {{"weights.attention", 1000, "x", "y"}, {"weights.embedding", 500, "x", "y"}};
-  input.requests = 4;
-  input.length = 512;
   return input;
 }
 
@@ -40,20 +37,23 @@ TEST(PlanPicture, ClassesAddUpToTheTotal) {
 }
 
 TEST(PlanPicture, ThePageStandsAlone) {
-  const Result<std::string> page = plan_page({"a <model>", "the table", "the rest"}, input_of(test::plain(4, 2048, 32, 8, 64)), 1ull << 30);
-  ASSERT_TRUE(page.ok());
+  const PlanInput input = input_of(test::plain(4, 2048, 32, 8, 64));
+  const Result<CapacityPlan> plan = plan_capacity(input);
+  ASSERT_TRUE(plan.ok());
+  const std::string page = plan_page({"a <model>", "the table", "the rest"}, input, *plan, 1ull << 30);
   for (const char* part : {"<!doctype html>", "a &lt;model&gt;", "the table", "the rest", "Sequences of 512 tokens", "Tokens of each of 4 sequences", ">1.00 GiB<", ">8<", ">1,024<"}) {
-    EXPECT_THAT(*page, HasSubstr(part));
+    EXPECT_THAT(page, HasSubstr(part));
   }
-  for (const char* outside : {"<script", "src=", "href=", "url(", "@import"}) EXPECT_THAT(*page, Not(HasSubstr(outside)));
+  for (const char* outside : {"<script", "src=", "href=", "url(", "@import"}) EXPECT_THAT(page, Not(HasSubstr(outside)));
 }
 
 TEST(PlanPicture, ThePageEndsItsColumnsAtTheLimits) {
   PlanInput input = input_of(test::plain(4, 2048, 32, 8, 64));
   input.length = kMaxLength;
-  const Result<std::string> page = plan_page({"t", "", ""}, input, 0);
-  ASSERT_TRUE(page.ok()) << page.error().message;
-  EXPECT_THAT(*page, HasSubstr("2,147,483,647"));
+  const Result<CapacityPlan> plan = plan_capacity(input);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  const std::string page = plan_page({"t", "", ""}, input, *plan, 0);
+  EXPECT_THAT(page, HasSubstr("2,147,483,647"));
 }
 
 }  // namespace

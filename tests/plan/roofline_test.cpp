@@ -8,23 +8,13 @@
 #include "artifact/parameter_count.hpp"
 #include "base/prng.hpp"
 #include "plan/devices.hpp"
-#include "plan/weights.hpp"
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
 namespace {
 
 using artifact::ModelShape;
-
-PlanInput input_of(ModelShape shape, std::uint64_t requests, std::uint64_t length) {
-  PlanInput input;
-  input.geometry = engine_geometry(shape);
-  input.weights = *shape_weights(shape);
-  input.shape = std::move(shape);
-  input.requests = requests;
-  input.length = length;
-  return input;
-}
 
 StepWork work_of(const PlanInput& input, const ParallelLayout& layout = {}) {
   Result<StepWork> work = step_work(input, *plan_capacity(input), layout);
@@ -58,7 +48,7 @@ ModelShape mixture(std::uint32_t experts, std::uint32_t used) {
 // kipply, "Transformer Inference Arithmetic" (2022): 312 TFLOPS over 1.5 TB/s is 208; with the datasheet's 1,555 GB/s
 // 200.6. Google, "How to Scale Your Model" (2025): 990 TFLOPS over 3.35 TB/s is 295 on H100.
 TEST(Roofline, WeightsOf16BitsLeaveTheWallAtPeakOverBandwidth) {
-  const StepWork work = work_of(input_of(llama2_7b(), 1, 100));
+  const StepWork work = work_of(test::weighed_input(llama2_7b(), 1, 100));
   EXPECT_EQ(weights_wall_batch(work, machine_of("a100-40gb")), 201u);
   EXPECT_EQ(weights_wall_batch(work, machine_of("h100")), 296u) << "295.4, and a batch is whole";
   EXPECT_EQ(weights_wall_batch(work, {1.5e12, 312e12, 1}), 209u) << "at 208 both take as long";
@@ -68,7 +58,7 @@ TEST(Roofline, WeightsOf16BitsLeaveTheWallAtPeakOverBandwidth) {
 // The same page: 13e9 parameters x 2 bytes / 1.5 TB/s = 17.3 ms a token; here the 6.6e9 of Llama-2-7B that a step
 // reads.
 TEST(Roofline, AStepOfOneReadsTheWeights) {
-  const StepWork work = work_of(input_of(llama2_7b(), 1, 1));
+  const StepWork work = work_of(test::weighed_input(llama2_7b(), 1, 1));
   const double parameters = 6'738'415'616.0 - 32'000.0 * 4096;  // without the table; norms counted, Meta's number
   EXPECT_EQ(work.weight_bytes(1), 2 * parameters);
   EXPECT_EQ(work.body_operations + work.head_operations, 2 * parameters);
@@ -78,7 +68,7 @@ TEST(Roofline, AStepOfOneReadsTheWeights) {
 }
 
 TEST(Roofline, TheCacheKeepsAStepAtTheWall) {
-  const StepWork work = work_of(input_of(llama2_7b(), 1, 4096));
+  const StepWork work = work_of(test::weighed_input(llama2_7b(), 1, 4096));
   EXPECT_EQ(work.cache_bytes(4096), 2.0 * (1 << 30)) << "2 GiB a sequence";
   // Half a MiB a token is read for 4 x 32 x 4096 operations: 1 an element, where the machine could do 306 an element.
   EXPECT_EQ(wall_batch(work, machine_of("a100-80gb"), 4096), std::nullopt);
@@ -89,14 +79,14 @@ TEST(Roofline, LatentsComputeMoreThanTheyRead) {
   ModelShape shape = test::deepseek(60);
   shape.rope_dim = 64;
   shape.parameters = 236'000'000'000;
-  const StepWork work = work_of(input_of(shape, 1, 1000));
+  const StepWork work = work_of(test::weighed_input(shape, 1, 1000));
   // 128 heads use each latent row as K (576) and as V (512).
   EXPECT_EQ(work.operations(1000) - work.operations(0), 1000.0 * 60 * 2 * 128 * (576 + 512));
 }
 
 TEST(Roofline, DistinctExpertsAreExpected) {
   const ModelShape shape = mixture(8, 2);
-  const StepWork work = work_of(input_of(shape, 1, 100));
+  const StepWork work = work_of(test::weighed_input(shape, 1, 100));
   const auto count = *artifact::count_parameters(shape);
   const double table = static_cast<double>(count.embedding);
   EXPECT_DOUBLE_EQ(work.routed_share, 0.25);
@@ -128,7 +118,7 @@ TEST(Roofline, PublishedActiveParametersStandForExperts) {
   shape.parameters = 671'000'000'000;
   shape.active_parameters = 37'000'000'000;
   shape.tied_head = true;  // no table to leave out
-  const StepWork work = work_of(input_of(shape, 1, 100));
+  const StepWork work = work_of(test::weighed_input(shape, 1, 100));
   EXPECT_NEAR(work.weight_bytes(1), 74e9, 1e3);
   EXPECT_NEAR(work.weight_bytes(1e6), 1342e9, 1e3);
 }
@@ -140,7 +130,7 @@ TEST(Roofline, APromptsRowsAreCountedOneByOne) {
     shape.layers[0].window = random.below(2) == 0 ? 0 : 1 + static_cast<std::uint32_t>(random.below(60));
     shape.layers[0].merged = 1 + static_cast<std::uint32_t>(random.below(5));
     shape.parameters = 1'000'000;
-    const StepWork work = work_of(input_of(shape, 1, 1));
+    const StepWork work = work_of(test::weighed_input(shape, 1, 1));
     const std::uint64_t prompt = 1 + random.below(300);
     double rows = 0;
     for (std::uint64_t at = 1; at <= prompt; ++at) rows += static_cast<double>(work.kv.groups[0].rows(at));
@@ -151,7 +141,7 @@ TEST(Roofline, APromptsRowsAreCountedOneByOne) {
 }
 
 TEST(Roofline, TheLargestBatchUnderATargetIsAnEdge) {
-  const StepWork work = work_of(input_of(llama2_7b(), 1, 2000));
+  const StepWork work = work_of(test::weighed_input(llama2_7b(), 1, 2000));
   const Machine machine = machine_of("a100-80gb");
   const std::uint64_t most = most_batch(work, machine, 2000, 0.020);
   ASSERT_GT(most, 1u);
@@ -162,7 +152,7 @@ TEST(Roofline, TheLargestBatchUnderATargetIsAnEdge) {
 }
 
 TEST(Roofline, DevicesShareAStep) {
-  const PlanInput input = input_of(llama2_7b(), 1, 1000);
+  const PlanInput input = test::weighed_input(llama2_7b(), 1, 1000);
   const StepWork one = work_of(input), four = work_of(input, {.tensor = 4});
   EXPECT_NEAR(four.weight_bytes(1) / one.weight_bytes(1), 0.25, 0.001) << "but for norms";
   EXPECT_DOUBLE_EQ(four.cache_bytes(1000), one.cache_bytes(1000) / 4);
@@ -172,7 +162,7 @@ TEST(Roofline, DevicesShareAStep) {
 }
 
 TEST(Roofline, WithoutWeightsThereIsNoBound) {
-  PlanInput input = input_of(test::llama2_7b(), 1, 100);
+  PlanInput input = test::weighed_input(test::llama2_7b(), 1, 100);
   EXPECT_FALSE(step_work(input, *plan_capacity(input), {}).ok());
 }
 

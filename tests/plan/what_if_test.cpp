@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/plan/plan_input.hpp"
 #include "tests/plan/shapes.hpp"
 
 namespace kvasir::plan {
@@ -13,14 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-PlanInput input_of(const artifact::ModelShape& shape) {
-  PlanInput input;
-  input.shape = shape;
-  input.geometry = engine_geometry(shape);
-  input.requests = 3;
-  input.length = 1000;
-  return input;
-}
+PlanInput input_of(const artifact::ModelShape& shape) { return test::input_of(shape, 3, 1000); }
 
 std::vector<Alternative> rows_of(const PlanInput& input, const std::vector<Axis>& axes, std::uint64_t memory = 0) {
   Result<std::vector<Alternative>> rows = what_if(input, axes, memory);
