@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvasir::artifact {
 
@@ -17,5 +19,9 @@ struct Family {
 // `name` may view the argument.
 // A family that is not in the table is a gated transformer with a head of its own: never fewer weights than there are.
 Family family_of(std::string_view model_type);
+
+// The model_types whose config.json is read here, sorted; and whether one is among them, with or without "_text".
+std::vector<std::string> known_families();
+bool is_known_family(std::string_view model_type);
 
 }  // namespace kvasir::artifact

@@ -1,6 +1,7 @@
 #include "artifact/config_json.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "artifact/config_text.hpp"
 #include "artifact/config_weights.hpp"
 #include "artifact/parameter_count.hpp"
+#include "base/suggestion.hpp"
 #include "platform/mapped_file.hpp"
 
 namespace kvasir::artifact {
@@ -23,6 +25,7 @@ namespace {
 using namespace shape_limits;
 
 constexpr Range kTokensRange{1, kMaxTokens};
+constexpr std::size_t kShownBytes = 64;   // of a model_type in a message
 
 // The fields of the language model, and those of the whole file: they are the same unless the model is multimodal.
 struct Config {
@@ -42,10 +45,12 @@ Result<Config> split(const ConfigFields& whole) {
 
 class ConfigReader {
  public:
-  ConfigReader(const Config& config, ModelShape& shape) : config_(config), text_(config.text), shape_(shape) {}
+  ConfigReader(const Config& config, std::string_view family, ModelShape& shape)
+      : config_(config), text_(config.text), shape_(shape), as_family_(family) {}
 
   Status read() {
     KV_TRY(read_names());
+    KV_TRY(check_family());
     const Family family = family_of(model_type_);
     shape_.family = std::string(family.name.empty() ? "unknown" : family.name);
     KV_TRY(read_sizes(family));
@@ -72,6 +77,17 @@ class ConfigReader {
     KV_ASSIGN(const auto name, config_.whole.find_text("name", "_name_or_path"));
     shape_.name = name && !name->empty() ? *name : model_type_.empty() ? text_.source() : model_type_;
     return ok_status();
+  }
+
+  // REQUIRES: read_names().
+  Status check_family() {
+    if (!as_family_.empty()) model_type_ = as_family_;
+    if (model_type_.empty()) shape_.unverified.emplace_back("model_type: the file has none, so it is taken for a plain transformer");
+    if (model_type_.empty() || is_known_family(model_type_)) return ok_status();
+    const std::string shown = model_type_.substr(0, kShownBytes);
+    return text_.bad(as_family_.empty() ? "model_type" : "family", nlohmann::json(shown),
+                     fmt::format("families known here, nearest {}; --set family=llama reads it as a plain transformer",
+                                 fmt::join(nearest_few(shown, known_families(), 3), ", ")));
   }
 
   Status read_sizes(const Family& family) {
@@ -133,26 +149,27 @@ class ConfigReader {
   const Config& config_;
   const ConfigFields& text_;
   ModelShape& shape_;
+  std::string_view as_family_;
   std::string model_type_;
 };
 
 }  // namespace
 
-Result<ModelShape> shape_from_config(std::string_view json_text, std::string_view source_name) {
+Result<ModelShape> shape_from_config(std::string_view json_text, std::string_view source_name, std::string_view family) {
   KV_ASSIGN(const nlohmann::json json, parse_config(json_text, source_name));
   ModelShape shape;
   KV_ASSIGN(const Config config, split(ConfigFields(json, std::string(source_name), "", shape.said_by)));
-  KV_TRY(ConfigReader(config, shape).read());
+  KV_TRY(ConfigReader(config, family, shape).read());
   return shape;
 }
 
-Result<ModelShape> read_config(const std::string& path) {
+Result<ModelShape> read_config(const std::string& path, std::string_view family) {
   std::error_code ignored;
   const std::string file =
       std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "config.json").string() : path;
   KV_ASSIGN(const platform::MappedFile mapped, platform::MappedFile::open(file));
   const std::span<const std::byte> bytes = mapped.bytes();
-  return shape_from_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  return shape_from_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, family);
 }
 
 }  // namespace kvasir::artifact

@@ -122,6 +122,8 @@ Result<Json> parse_config(std::string_view text, std::string_view source_name) {
   const bool complete = Json::sax_parse(json.begin(), json.end(), &builder);
   if (builder.error()) return std::move(*builder.error());
   if (!complete) return bad("is not valid JSON");
+  // The parser takes a zero byte for the end and leaves the rest unread.
+  if (const std::size_t zero = text.find('\0'); zero != text.npos) return bad(fmt::format("is not valid JSON at byte {}: a zero byte", zero + 1));
   if (!builder.root().is_object()) return bad(fmt::format("is a JSON {}; an object is valid", builder.root().type_name()));
   return std::move(builder.root());
 }

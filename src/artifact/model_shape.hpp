@@ -79,6 +79,7 @@ struct ModelShape {
   // Which field of the source said what: "layers" -> "num_hidden_layers", "kv_heads" -> "num_key_value_heads" ...
   std::map<std::string, std::string, std::less<>> said_by;
   std::vector<std::string> unverified;  // fields whose source was not read (known models)
+  bool operator==(const ModelShape&) const = default;
 };
 
 // The invariants above. Errors: bad_input naming the layer, the value and what would be valid. `source` opens the message.

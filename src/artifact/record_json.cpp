@@ -115,6 +115,7 @@ Result<std::vector<CapacityLine>> read_capacity(const Reader& record) {
     const Reader reader(one, record.source(), fmt::format("capacity[{}].", lines.size()));
     KV_TRY(reader.require_keys(std::array{"bytes", "name"}));
     KV_ASSIGN(std::string name, reader.text("name"));
+    if (name.empty()) return reader.bad("name", "is empty; valid: at least one character");
     KV_ASSIGN(const std::uint64_t bytes, reader.number("bytes"));
     const Result<std::uint64_t> added = checked_add(sum, bytes);
     if (!added.ok()) return record.bad("capacity", fmt::format("adds up wrongly: {}", added.error().message));

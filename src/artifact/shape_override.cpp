@@ -114,8 +114,8 @@ constexpr Key kKeys[] = {
     {"context", Kind::whole, 1, kMaxTokens, Weights::same, set_own<&ModelShape::context>},
     {"feed_forward", Kind::whole, 1, kMaxWidth, kForget, set_where_or<&LayerShape::feed_forward, has_dense, any_layer>},
     {"experts", Kind::whole, 0, kMaxExperts, kForget, set_where_or<&LayerShape::experts, has_experts, any_layer>},
-    {"shared_experts", Kind::whole, 0, kMaxExperts, kForget, set_where_or<&LayerShape::shared_experts, has_experts, any_layer>},
-    {"expert_width", Kind::whole, 1, kMaxWidth, kForget, set_where_or<&LayerShape::expert_width, has_experts, any_layer>},
+    {"shared_experts", Kind::whole, 0, kMaxExperts, kForget, set_where<&LayerShape::shared_experts, has_experts>},
+    {"expert_width", Kind::whole, 1, kMaxWidth, kForget, set_where<&LayerShape::expert_width, has_experts>},
     {"experts_per_token", Kind::whole, 0, kMaxExperts, kKeep, set_own<&ModelShape::experts_per_token>},
     {"gated", Kind::flag, 0, 1, kForget, set_flag_gated},
     {"tied_head", Kind::flag, 0, 1, kKeep, set_flag_tied},
@@ -134,6 +134,12 @@ Error unknown(std::string_view key) {
   const std::string_view shown = key.substr(0, 64);
   return Error{ErrorCode::bad_input, fmt::format("unknown key '{}'; did you mean '{}'? (valid: {})", shown, nearest(shown, names),
                                                  fmt::join(names, ", "))};
+}
+
+Error applies_nowhere(std::string_view key, std::string_view model) {
+  const bool of_experts = key == "shared_experts" || key == "expert_width";
+  return Error{ErrorCode::bad_input, fmt::format("'{}' applies to no layer of {}; valid: {}", key, model,
+                                                 of_experts ? "after experts=N, which gives its layers experts" : "keys of what its layers keep")};
 }
 
 Result<u32> parse_whole(const Key& key, std::string_view text) {
@@ -204,10 +210,9 @@ Status override_field(ModelShape& shape, std::string_view name, std::string_view
     KV_TRY(set_number(shape, *key, value));
   } else {
     KV_ASSIGN(const u32 number, key->kind == Kind::flag ? parse_flag(*key, value) : parse_whole(*key, value));
-    if (!key->set(shape, number))
-      return Error{ErrorCode::bad_input, fmt::format("'{}' applies to no layer of {}; valid: keys of what its layers keep", name,
-                                                     shape.name)};
-    recount(shape, key->weights);
+    const ModelShape before = shape;
+    if (!key->set(shape, number)) return applies_nowhere(name, shape.name);
+    if (!(shape == before)) recount(shape, key->weights);   // what it was already changes no weight
   }
   shape.said_by[std::string(name)] = kByHand;
   return ok_status();

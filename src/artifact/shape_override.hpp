@@ -12,13 +12,14 @@
 //                       none has; 0 takes it away
 //   state_elements, state_bytes             of every recurrent layer
 //   feed_forward        of every layer that has a dense block; of all if none has
-//   experts, shared_experts, expert_width   of every layer that has experts; of all if none has
+//   experts             of every layer that has experts; of all if none has
+//   shared_experts, expert_width            of every layer that has experts
 //   experts_per_token
 //   gated, tied_head    true or false
 //   parameters, active_parameters           a whole number, or one with K, M, B or T (10^3 to 10^12): 8.03B
 //   weight_bits         above 0 to 64
 //
-// A key that changes how many weights there are counts them anew where the shape suffices (parameter_count.hpp), unless
+// A value that a field has already changes nothing. A key that changes how many weights there are counts them anew where the shape suffices (parameter_count.hpp), unless
 // `parameters` was set by hand. Where it does not, published numbers stay if the key is of K and V alone, and become unknown
 // otherwise. check_shape() says whether the keys together make sense.
 #pragma once

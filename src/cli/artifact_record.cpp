@@ -36,7 +36,8 @@ std::string why_not_run(const plan::PlanInput& input, const plan::KvGroups& kv) 
   for (const format::KvType type : {input.kv.format.k, input.kv.format.v}) {
     if (!format::is_offered(type)) return fmt::format("a cache of {} can be planned, not stored", format::to_string(type));
   }
-  if (!input.kv.skip_layers.empty() || input.kv.skip_windows) return "layers of another format can be planned, not stored";
+  const auto differs = [&input](const plan::PlannedGroup& group) { return group.group.format != input.kv.format; };
+  if (std::any_of(kv.groups.begin(), kv.groups.end(), differs)) return "layers of another format can be planned, not stored";
   const bool plain = kv.state_bytes == 0 && std::all_of(kv.groups.begin(), kv.groups.end(), [](const plan::PlannedGroup& group) {
     return group.kind == plan::GroupKind::full && group.merged == 1;
   });

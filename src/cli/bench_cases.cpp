@@ -104,7 +104,6 @@ Result<BenchResult> run_bench_case(const std::shared_ptr<const model::Model>& mo
   config.max_sequences = shape.sequences;
   config.max_batched_tokens = std::max(config.max_batched_tokens, shape.sequences);
   config.max_model_len = shape.prompt + shape.new_tokens();
-  config.max_queued = std::max(config.max_queued, shape.sequences);
   if (config.kv_cache_bytes == 0) {
     KV_ASSIGN(config.kv_cache_bytes, cache_bytes(*model, shape, config));
   }

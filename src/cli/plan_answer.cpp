@@ -21,6 +21,11 @@ std::string served_name(const std::string& model) {
   return path.has_parent_path() ? path.parent_path().string() : ".";
 }
 
+// A name that is no path and no repository ("meta-llama/Llama-3-8B").
+bool is_planners_name(const std::string& model) {
+  return !plan::looks_like_a_path(model) && (model.find('/') == std::string::npos || model.find(' ') != std::string::npos);
+}
+
 // "each", or axes joined by commas.
 Result<std::vector<std::vector<plan::Axis>>> tables_asked(const std::string& text) {
   std::vector<std::vector<plan::Axis>> tables;
@@ -77,7 +82,7 @@ Status check_mix_alone(const PlanFlags& flags, const Planned& planned) {
   const char* other = !flags.what_if.empty() ? "--what-if" : !flags.html.empty() ? "--html" : branches.per_request > 1 ? "--n and --beams"
                       : branches.speculative_tokens > 0 ? "--speculative-tokens" : !planned.device.layout.is_one() ? "several devices" : nullptr;
   if (other == nullptr) return ok_status();
-  return Error{ErrorCode::usage, fmt::format("--lengths: {} are planned for one length, valid: one of the two", other)};
+  return Error{ErrorCode::usage, fmt::format("--lengths is of many lengths and {} of one, valid: one of the two", other)};
 }
 
 }  // namespace
@@ -96,6 +101,7 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   input.batched_tokens = flags.max_num_batched_tokens;
   input.threads = flags.threads;
   KV_ASSIGN(out.device, choose_device(flags.on, flags.memory, input));
+  if (out.device.memory > 0) KV_TRY(plan::check_weights_known(input));
   if (!flags.mix.lengths.empty()) {
     KV_TRY(check_mix_alone(flags, out));
     KV_ASSIGN(out.mix, answer_mix(flags.mix, flags.length, out.device.memory, input));
@@ -110,7 +116,8 @@ Result<Planned> answer_plan(const PlanFlags& flags) {
   out.warnings.insert(out.warnings.end(), model.warnings.begin(), model.warnings.end());
   for (std::string& warning : plan_warnings(out)) out.warnings.push_back(std::move(warning));
   if (out.mix) out.warnings.insert(out.warnings.end(), out.mix->warnings.begin(), out.mix->warnings.end());
-  out.launch = plan::launch_commands({served_name(flags.model), input, out.plan, out.device.parallel ? &*out.device.parallel : nullptr});
+  out.launch = plan::launch_commands({.model = served_name(flags.model), .is_name = is_planners_name(flags.model), .is_changed = !flags.set.empty(),
+                                      .input = input, .plan = out.plan, .parallel = out.device.parallel ? &*out.device.parallel : nullptr});
   KV_TRY(add_what_if(flags, out));
   return out;
 }

@@ -1,5 +1,6 @@
 // kvasir plan: the memory that a model will take, before anything is loaded.
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
@@ -19,8 +20,9 @@ namespace {
 // To the file, or to stdout.
 Status write_planned_record(const PlanFlags& flags, const Planned& planned, Console& console) {
   const bool to_stdout = flags.record.record == kRecordToStdout;
-  if (to_stdout && flags.json)
-    return Error{ErrorCode::usage, "--record without a file takes the place of the plan, and so does --json; valid: --record FILE --json"};
+  const char* other = flags.json ? "--json" : !flags.what_if.empty() ? "--what-if" : flags.launch ? "--launch" : nullptr;
+  if (to_stdout && other != nullptr)
+    return Error{ErrorCode::usage, fmt::format("--record without a file takes the place of the plan, of which {} is a part; valid: --record FILE {}", other, other)};
   std::error_code ignored;
   const std::uintmax_t bytes = plan::is_weights_file(flags.model) ? std::filesystem::file_size(flags.model, ignored) : 0;
   KV_ASSIGN(const artifact::ArtifactRecord record, planned_record(flags, planned, show_hashing(console, bytes)));

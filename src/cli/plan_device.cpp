@@ -60,12 +60,23 @@ plan::Machine machine_of(const PlanDeviceFlags& flags, const std::optional<plan:
   return machine;
 }
 
+// What is told of steps where nothing can time them.
+Status check_timing_flags(const PlanDeviceFlags& flags, const plan::Machine& machine) {
+  if (machine.bandwidth > 0) return ok_status();
+  const char* idle = flags.efficiency != 1 ? "--efficiency" : flags.peak > 0 ? "--peak" : nullptr;
+  if (idle != nullptr) return usage(fmt::format("{}: no step is timed without a bandwidth, valid: with --bandwidth GB/S or a --device that has one", idle));
+  if (flags.prompt_length == 0 || flags.n * flags.beams > 1) return ok_status();
+  return usage("--prompt-length: nothing here depends on it, valid: with --n, --beams, --bandwidth or a --device that has a bandwidth");
+}
+
 }  // namespace
 
 Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t memory, plan::PlanInput& input) {
   PlannedDevice out;
   if (flags.device == "this") {
     KV_ASSIGN(out.choice, this_machine());
+  } else if (flags.device.starts_with("this*")) {
+    return usage(fmt::format("--device: '{}' is several machines, valid: this, or a name with *N", flags.device));
   } else if (!flags.device.empty()) {
     KV_ASSIGN(out.choice, plan::find_device(flags.device));
   }
@@ -91,6 +102,7 @@ Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, c
     KV_ASSIGN(device.parallel, plan::plan_parallel(input, device.layout));
   }
   const plan::Machine machine = machine_of(flags, device.choice);
+  KV_TRY(check_timing_flags(flags, machine));
   if (!device.choice && flags.target_itl == 0 && machine.bandwidth == 0 && machine.peak == 0) return ok_status();
   if (machine.bandwidth == 0) {
     device.unlimited = "no bandwidth is known, so nothing bounds a step: --bandwidth GB/S";

@@ -50,6 +50,8 @@ Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t 
 Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, const plan::CapacityPlan& plan,
                    std::uint64_t length, PlannedDevice& device);
 
+// A row of --list-devices.
+report::Json device_json(const plan::Device& device);
 // Adds the keys device, roofline, parallel and devices: null where not asked.
 void add_device_json(const PlanDeviceFlags& flags, const PlannedDevice& device, report::Json& json);
 void print_device(const PlanDeviceFlags& flags, const PlannedDevice& device, std::ostream& out);

@@ -8,7 +8,9 @@
 
 #include "base/units.hpp"
 #include "cli/option_values.hpp"
+#include "cli/plan_device.hpp"
 #include "plan/devices.hpp"
+#include "report/json.hpp"
 #include "report/table.hpp"
 
 namespace kvasir::cli {
@@ -38,6 +40,12 @@ std::string device_list() {
       table.render() +
       "T/s: 10^12 dense operations a second. ?: not stated. Beside these: this (this machine's free memory).";
   return text;
+}
+
+std::string devices_json() {
+  report::Json list = report::Json::array();
+  for (const plan::Device& device : plan::devices()) list.push_back(device_json(device));
+  return report::to_json_line(list);
 }
 
 bool parse_number(std::string_view text, std::uint32_t& value) {
@@ -72,7 +80,7 @@ void add_plan_device_flags(CLI::App& app, PlanDeviceFlags& flags) {
       ->check(not_empty())
       ->type_name("NAME[*N]");
   app.add_flag_callback(
-      "--list-devices", [] { throw CLI::CallForVersion(device_list(), 0); },
+      "--list-devices", [&app] { throw CLI::CallForVersion(app.count("--json") > 0 ? devices_json() : device_list(), 0); },
       "Print the devices known by name, with the source of each number, and exit");
   app.add_option("--bandwidth", flags.bandwidth, "Memory bandwidth of a device in 10^9 bytes/s (default: the device's)")
       ->check(number(1e-3, kMostRate))

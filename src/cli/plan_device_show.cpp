@@ -17,13 +17,15 @@ using report::Json;
 Json optional_json(const std::optional<std::uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
+// bound: null where a rate is unknown.
 Json step_json(const plan::StepTime& step) {
+  const bool both = step.bytes_seconds > 0 && step.operations_seconds > 0;
   return {{"seconds", step.seconds()},
           {"bytes", step.bytes},
           {"bytes_seconds", step.bytes_seconds},
           {"operations", step.operations},
           {"operations_seconds", step.operations_seconds},
-          {"bound", step.is_bandwidth_bound() ? "bandwidth" : "operations"}};
+          {"bound", both ? Json(step.is_bandwidth_bound() ? "bandwidth" : "operations") : Json(nullptr)}};
 }
 
 double per_stream(const Speed& speed) { return speed.decode.seconds() > 0 ? 1 / speed.decode.seconds() : 0; }
@@ -46,7 +48,7 @@ Json speed_json(const PlanDeviceFlags& flags, const Speed& speed) {
 }
 
 std::uint64_t other_bytes(const plan::CapacityPlan& plan) {
-  return plan.total_bytes - plan.weights_bytes - plan.kv_bytes;
+  return plan.total_bytes - plan.weights_bytes - plan.cache_bytes;
 }
 
 Json rank_json(const plan::RankPlan& one) {
@@ -57,6 +59,7 @@ Json rank_json(const plan::RankPlan& one) {
           {"devices", one.rank.devices},
           {"weights_bytes", one.plan.weights_bytes},
           {"kv_bytes", one.plan.kv_bytes},
+          {"cache_bytes", one.plan.cache_bytes},
           {"other_bytes", other_bytes(one.plan)},
           {"total_bytes", one.plan.total_bytes}};
 }
@@ -88,8 +91,7 @@ void print_speed(const PlanDeviceFlags& flags, const Speed& speed, std::ostream&
                                          report::format_rate(per_stream(speed) * static_cast<double>(speed.streams)))});
   out << table.render() << wall_words(speed) << '\n';
   if (speed.most_batch) {
-    out << fmt::format("Within {:g} ms a step: {} sequences{}.\n", flags.target_itl,
-                       report::format_count(*speed.most_batch),
+    out << fmt::format("Within {:g} ms a step: {}{}.\n", flags.target_itl, report::format_counted(*speed.most_batch, "sequence"),
                        *speed.most_batch == plan::kMaxRequests ? " (more are not looked for)" : "");
   }
 }
@@ -97,10 +99,10 @@ void print_speed(const PlanDeviceFlags& flags, const Speed& speed, std::ostream&
 void print_ranks(const plan::ParallelPlan& parallel, std::ostream& out) {
   const plan::ParallelLayout& layout = parallel.layout;
   out << fmt::format(
-      "\nOn {} devices (tensor {} x pipeline {} x data {}{}), {} sequences a replica (above: the whole model on "
+      "\nOn {} devices (tensor {} x pipeline {} x data {}{}), {} a replica (above: the whole model on "
       "one):\n",
       layout.devices(), layout.tensor, layout.pipeline, layout.data, layout.expert ? ", whole experts" : "",
-      report::format_count(parallel.requests));
+      report::format_counted(parallel.requests, "sequence"));
   const auto right = report::Align::right;
   report::Table table({{"stage", right},
                        {"layers", right},
@@ -114,9 +116,9 @@ void print_ranks(const plan::ParallelPlan& parallel, std::ostream& out) {
     const auto& [rank, plan] = parallel.ranks[at];
     table.add_row({fmt::format("{}", rank.stage),
                    fmt::format("{}-{}", rank.first_layer, rank.first_layer + rank.layers - 1),
-                   report::format_count(rank.devices), format_bytes(plan.weights_bytes), format_bytes(plan.kv_bytes),
+                   report::format_count(rank.devices), format_bytes(plan.weights_bytes), format_bytes(plan.cache_bytes),
                    format_bytes(other_bytes(plan)), format_bytes(plan.total_bytes),
-                   fmt::format("{}{}", rank.experts > 0 ? fmt::format("{} experts a layer ", rank.experts) : "",
+                   fmt::format("{}{}", rank.experts > 0 ? report::format_counted(rank.experts, "expert") + " a layer " : "",
                                at == parallel.worst ? "worst" : "")});
   }
   out << table.render();
@@ -124,21 +126,24 @@ void print_ranks(const plan::ParallelPlan& parallel, std::ostream& out) {
 
 }  // namespace
 
+Json device_json(const plan::Device& device) {
+  return {{"name", device.name},
+          {"title", device.title},
+          {"kind", plan::to_string(device.kind)},
+          {"memory_bytes", device.memory},
+          {"bandwidth", known(device.bandwidth)},
+          {"peak_f16", known(device.peak_f16)},
+          {"peak_int8", known(device.peak_int8)},
+          {"peak_f32", known(device.peak_f32)},
+          {"link", known(device.link)},
+          {"source", device.source}};
+}
+
 void add_device_json(const PlanDeviceFlags& flags, const PlannedDevice& device, Json& json) {
   json["device"] = nullptr;
   if (device.choice) {
-    const plan::Device& d = device.choice->device;
-    json["device"] = {{"name", d.name},
-                      {"title", d.title},
-                      {"kind", plan::to_string(d.kind)},
-                      {"count", device.layout.devices()},
-                      {"memory_bytes", d.memory},
-                      {"bandwidth", known(d.bandwidth)},
-                      {"peak_f16", known(d.peak_f16)},
-                      {"peak_int8", known(d.peak_int8)},
-                      {"peak_f32", known(d.peak_f32)},
-                      {"link", known(d.link)},
-                      {"source", d.source}};
+    json["device"] = device_json(device.choice->device);
+    json["device"]["count"] = device.layout.devices();
   }
   json["roofline"] = device.speed ? speed_json(flags, *device.speed) : Json(nullptr);
   json["parallel"] = nullptr;

@@ -29,7 +29,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.add_option("--max-num-batched-tokens", flags.max_num_batched_tokens, "Tokens of one step, prompts and answers together (default 512)")
       ->check(whole_number(1, plan::kMaxRequests))->type_name("N");
   app.add_option("--threads", flags.threads, "Threads of the engine (default: this machine's processors)")->check(whole_number(1, 1024))->type_name("N");
-  app.add_option("--set", flags.set, fmt::format("Another value for a field of the model, as kv_heads=8; may be given several times, and applies in that order. Fields: {}",
+  app.add_option("--set", flags.set, fmt::format("Another value for a field of the model, as kv_heads=8; may be given several times, and applies in that order. Fields: {}; of a config.json also family, the model_type as which it is read",
                                                     fmt::join(artifact::override_keys(), ", ")))->type_name("KEY=VALUE");
   add_mix_flags(app, flags.mix);
   app.add_flag("--json", flags.json, "One JSON object");

@@ -86,7 +86,7 @@ void add_warnings(const plan::PlanInput& input, MixAnswer& answer) {
     answer.warnings.push_back(
         fmt::format("the mean hides the tail: one draw in 100 of {} takes over {}, {:.1f} times the mean; the "
                     "longest in 100 sequences has {} tokens or more",
-                    input.requests == 1 ? "one sequence" : fmt::format("{} sequences", input.requests),
+                    report::format_counted(input.requests, "sequence"),
                     format_bytes(answer.kv_bytes_guaranteed), tail, answer.summary.p99));
   }
 }

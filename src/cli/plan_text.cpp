@@ -15,9 +15,7 @@ namespace {
 constexpr std::size_t kShownName = 80;
 constexpr std::size_t kBarWidth = 72;
 
-std::string sequences(std::uint64_t count) {
-  return fmt::format("{} sequence{}", report::format_count(count), count == 1 ? "" : "s");
-}
+std::string sequences(std::uint64_t count) { return report::format_counted(count, "sequence"); }
 
 std::string title_of(const PlanFlags& flags, const plan::PlanInput& input) {
   return fmt::format("{}: {} of {}{} tokens, {} cache", report::printable(report::shorten(input.shape.name, kShownName)), sequences(input.requests),

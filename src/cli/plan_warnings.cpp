@@ -86,8 +86,8 @@ void warn_of_memory(const Planned& planned, Warnings& out) {
   const std::uint64_t longest = planned.fit->longest_length.value_or(0);
   if (longest > 0 && longest < planned.input.shape.context && plan.kv_bytes_per_token > 0) {
     out.push_back(fmt::format(
-        "each token of the {} sequences takes {} more: the memory is full at a length of {}, below the {} of the model",
-        report::format_count(planned.input.requests), format_bytes(plan.kv_bytes_per_token),
+        "each token of {} takes {} more: the memory is full at a length of {}, below the {} of the model",
+        report::format_counted(planned.input.requests, "sequence"), format_bytes(plan.kv_bytes_per_token),
         report::format_count(longest), report::format_count(planned.input.shape.context)));
   }
 }
@@ -120,13 +120,14 @@ void warn_of_speed(const Planned& planned, Warnings& out) {
   const plan::ParallelLayout& layout = planned.device.layout;
   const std::uint64_t streams = *speed.most_batch * layout.data * layout.pipeline;
   const std::uint64_t within = streams / planned.input.branches.per_request;
+  // Of the whole layout, as max_sequences is; each with its branches.
+  const char* noun = planned.input.branches.per_request > 1 ? "request" : "sequence";
   if (fitting > within) {
-    out.push_back(fmt::format(
-        "{} sequences fit in memory, but a step of more than {} takes longer than asked: latency is the limit",
-        report::format_count(fitting), report::format_count(within)));
+    out.push_back(fmt::format("memory has room for {}, but of more than {} a step takes longer than asked: latency is the limit",
+                              report::format_counted(fitting, noun), report::format_count(within)));
   } else if (fitting < within) {
-    out.push_back(fmt::format("a step of {} sequences would be in time, but {} fit in memory: memory is the limit",
-                              report::format_count(within), report::format_count(fitting)));
+    out.push_back(fmt::format("steps of {} would be in time, but memory has room for {}: memory is the limit",
+                              report::format_counted(within, noun), report::format_count(fitting)));
   }
 }
 

@@ -18,11 +18,11 @@ CLI::Validator a_file() {
 }  // namespace
 
 void add_plan_record_flags(CLI::App& command, PlanRecordFlags& flags) {
-  command.add_option("--record", flags.record,
+  CLI::Option* record = command.add_option("--record", flags.record,
                      "Write the artifact record: to FILE, or without one to stdout in place of the plan. A GGUF file is read as a whole, for its hash; a config or a name gives a record without a numeric id")
       ->expected(0, 1)->default_str(kRecordToStdout)->check(not_empty())->type_name("[FILE]")->group(kGroup);
   command.add_option("--compute", flags.compute, "Activations that the record is of: int8 or f32 (default int8)")
-      ->check(one_of({"int8", "f32"}))->type_name("KIND")->group(kGroup);
+      ->check(one_of({"int8", "f32"}))->needs(record)->type_name("KIND")->group(kGroup);
 }
 
 void add_launch_flags(CLI::App& command, LaunchFlags& flags) {

@@ -26,7 +26,7 @@ struct ServeFlags {
 
   double itl_target_ms = 50;
   std::string scheduling_policy = "fcfs";
-  std::uint32_t max_queued_requests = 1024;
+  std::uint32_t max_queued_requests = engine::kDefaultMaxWaiting;
   std::uint64_t max_queued_tokens = 0;
   std::uint32_t default_max_tokens = 1024;
 

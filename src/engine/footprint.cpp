@@ -21,6 +21,7 @@ Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geo
                                                    config.max_model_len, geometry.context)};
   }
   if (config.max_sequences == 0) config.max_sequences = std::min(kDefaultMaxSequences, config.max_batched_tokens);
+  if (config.max_queued == 0) config.max_queued = config.max_sequences + kDefaultMaxWaiting;
   if (config.logits_rows == 0) config.logits_rows = config.max_sequences;
   if (config.kv_cache_bytes == 0) {
     KV_ASSIGN(config.kv_cache_bytes, store::capacity_for_rows(kv, config.max_model_len));

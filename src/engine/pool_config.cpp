@@ -37,7 +37,7 @@ Status validate(const PoolConfig& config) {
   const std::uint32_t sequences =
       config.max_sequences > 0 ? config.max_sequences : std::min(kDefaultMaxSequences, config.max_batched_tokens);
   KV_TRY(in_range("max-num-seqs", sequences, 1, config.max_batched_tokens));
-  KV_TRY(in_range("max-queued", config.max_queued, sequences, kMaxQueued));
+  if (config.max_queued != 0) KV_TRY(in_range("max-queued", config.max_queued, sequences, kMaxQueued));
   if (!(config.itl_target_s >= 0 && config.itl_target_s <= sched::kMostItlTargetS)) {
     return Error{ErrorCode::bad_input, fmt::format("itl-target is {} s, valid: 0 (none) to {} s", config.itl_target_s,
                                                    sched::kMostItlTargetS)};

@@ -12,6 +12,7 @@
 namespace kvasir::engine {
 
 inline constexpr std::uint32_t kDefaultMaxSequences = 32;
+inline constexpr std::uint32_t kDefaultMaxWaiting = 1024;   // requests beside those that run
 
 struct PoolConfig {
   // --kv-cache-memory, bytes; rounded down to whole blocks (the rest is shown as slack). 0 = as much as one sequence of
@@ -24,7 +25,8 @@ struct PoolConfig {
   // 0 = kDefaultMaxSequences, or max_batched_tokens if that is less.
   std::uint32_t max_sequences = 0;
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
-  std::uint32_t max_queued = 4096;          // requests held in all, running ones included; more are refused (exhausted)
+  // Requests held in all, running ones included; more are refused (exhausted). 0 = max_sequences + kDefaultMaxWaiting.
+  std::uint32_t max_queued = 0;
   // What may wait for admission; more is refused (exhausted). 0 = no limit but max_queued.
   std::uint32_t max_queued_requests = 0;    // --max-num-queued-reqs
   std::uint64_t max_queued_tokens = 0;      // --max-num-queued-tokens: of their prompts

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "engine/footprint.hpp"
 #include "plan/search.hpp"
+#include "report/numbers.hpp"
 #include "store/footprint.hpp"
 
 namespace kvasir::plan {
@@ -34,8 +35,7 @@ std::string row_words(const PlannedGroup& g) {
   const std::string format = c.format.k == c.format.v
                                  ? std::string(format::to_string(c.format.k))
                                  : fmt::format("{}/{}", format::to_string(c.format.k), format::to_string(c.format.v));
-  const auto counted = [](std::size_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); };
-  return fmt::format("{} x {} x {} {}", counted(c.layers.size(), "layer"), counted(c.kv_heads, "head"), width, format);
+  return fmt::format("{} x {} x {} {}", report::format_counted(c.layers.size(), "layer"), report::format_counted(c.kv_heads, "head"), width, format);
 }
 
 // Collects lines; the sum is checked at each.
@@ -90,8 +90,9 @@ Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vec
     blocks.push_back(all);
     const std::string span = g.group.window == 0 ? "" : fmt::format(", {} of {} tokens", to_string(g.kind), g.group.window);
     KV_TRY(lines.add({fmt::format("kv.{}", to_string(g.kind)), bytes,
-                      fmt::format("{} blocks of {} tokens x {} B ({}{})",
-                                  input.held ? fmt::format("{} of the mix: {}", input.requests, all) : fmt::format("{} x {}", input.requests, each),
+                      fmt::format("{} of {} tokens x {} B ({}{})",
+                                  input.held ? fmt::format("{} of the mix: {}", input.requests, report::format_counted(all, "block"))
+                                             : fmt::format("{} x {}", input.requests, report::format_counted(each, "block")),
                                   g.layout.block_tokens(), g.layout.block_bytes(), row_words(g), span),
                       "requests, length, kv_heads, head_dim", kv_parts(g, input, bytes)}));
   }
@@ -102,16 +103,17 @@ Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vec
     KV_ASSIGN(plan.kv_payload_bytes, checked_mul(payload, input.requests));
   }
   plan.kv_bytes_per_token = plan.kv.growth_bytes();
-  if (plan.kv.state_bytes == 0) return ok_status();
   KV_ASSIGN(plan.state_bytes, checked_mul(plan.kv.state_bytes, input.requests));
+  KV_ASSIGN(plan.cache_bytes, checked_add(plan.kv_bytes, plan.state_bytes));
+  if (plan.state_bytes == 0) return ok_status();
   return lines.add({"kv.state", plan.state_bytes,
-                    fmt::format("{} x {} B, {} recurrent layers, whatever the length", input.requests,
-                                plan.kv.state_bytes, plan.kv.recurrent_layers),
+                    fmt::format("{} x {} B, {}, whatever the length", input.requests, plan.kv.state_bytes,
+                                report::format_counted(plan.kv.recurrent_layers, "recurrent layer")),
                     "requests, state"});
 }
 
 // Adds the further sequences of a request and the rows of drafts to `blocks`, a line for each of the two.
-Status add_branches(const PlanInput& input, const CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+Status add_branches(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
   const Branches& b = input.branches;
   PlanLine branches{"kv.branches", 0, "", "n, beams, prompt_length"}, drafts{"kv.speculative", 0, "", "speculative_tokens"};
   KV_ASSIGN(const std::uint64_t further, checked_mul(input.requests, b.per_request - 1));
@@ -132,7 +134,10 @@ Status add_branches(const PlanInput& input, const CapacityPlan& plan, Lines& lin
   KV_ASSIGN(branches.bytes, checked_add(branches.bytes, states));
   branches.how = fmt::format("{} x {} more of a prompt of {} tokens: blocks after its full ones, with a copy of the partial one", input.requests,
                              b.per_request - 1, b.prompt_length);
-  drafts.how = fmt::format("{} sequences x blocks for {} more rows; the draft's own weights and cache apart", sequences, b.speculative_tokens);
+  drafts.how = fmt::format("{} x blocks for {} beyond; the draft's own weights and cache apart", report::format_counted(sequences, "sequence"), report::format_counted(b.speculative_tokens, "row"));
+  for (const PlanLine* line : {&branches, &drafts}) {
+    KV_ASSIGN(plan.cache_bytes, checked_add(plan.cache_bytes, line->bytes));
+  }
   if (b.per_request > 1) KV_TRY(lines.add(branches));
   return b.speculative_tokens > 0 ? lines.add(drafts) : ok_status();
 }
@@ -143,7 +148,6 @@ engine::PoolConfig pool_config(const PlanInput& input) {
   config.max_sequences = static_cast<std::uint32_t>(input.requests * input.branches.per_request);
   config.max_batched_tokens = std::max(input.batched_tokens, config.max_sequences);
   config.max_model_len = static_cast<std::uint32_t>(input.length);
-  config.max_queued = std::max(config.max_queued, config.max_sequences);
   config.threads = input.threads;
   return config;
 }
@@ -159,17 +163,29 @@ Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, cons
   KV_ASSIGN(const engine::EngineFootprint engine, engine::engine_footprint(geometry, std::move(store), config));
   KV_TRY(lines.add({"kv.slack", engine.store.slack_bytes, "tails of superpages and of the last page", "block_size"}));
   KV_TRY(lines.add({"activations", engine.activations,
-                    fmt::format("{} rows a step, {} threads", config.max_batched_tokens, config.threads),
+                    fmt::format("{} a step, {}", report::format_counted(config.max_batched_tokens, "row"), report::format_counted(config.threads, "thread")),
                     "max_num_batched_tokens, width, feed_forward"}));
   KV_TRY(lines.add({"logits", engine.logits,
-                    fmt::format("{} rows x {} tokens f32", engine.config.logits_rows, geometry.vocabulary),
+                    fmt::format("{} x {} tokens f32", report::format_counted(engine.config.logits_rows, "row"), geometry.vocabulary),
                     "requests, vocabulary"}));
-  KV_TRY(lines.add({"sampler", engine.sampler, fmt::format("{} threads x {} tokens", config.threads, geometry.vocabulary),
+  KV_TRY(lines.add({"sampler", engine.sampler, fmt::format("{} x {} tokens", report::format_counted(config.threads, "thread"), geometry.vocabulary),
                     "threads, vocabulary"}));
   return lines.add({"metadata", engine.metadata(),
-                    fmt::format("block pools, block tables and page tables of {} sequences, {} requests",
-                                config.max_sequences, config.max_queued),
+                    fmt::format("block pools, block tables and page tables of {}, {}", report::format_counted(config.max_sequences, "sequence"),
+                                report::format_counted(engine.config.max_queued, "request")),
                     "requests, length, block_size"});
+}
+
+// REQUIRES: plan.kv is of the input.
+Status add_lines(const PlanInput& input, CapacityPlan& plan) {
+  Lines lines(plan);
+  std::vector<std::uint64_t> blocks;
+  KV_TRY(add_weights(input, plan, lines));
+  KV_TRY(add_kv(input, plan, lines, blocks));
+  KV_TRY(add_branches(input, plan, lines, blocks));
+  KV_TRY(add_engine(input, plan, lines, blocks));
+  for (const PlanLine& line : input.fixed) KV_TRY(lines.add(line));
+  return ok_status();
 }
 
 }  // namespace
@@ -207,20 +223,24 @@ Result<CapacityPlan> plan_capacity(const PlanInput& input) {
   KV_TRY(in_range("length", input.length, kMaxLength));
   KV_TRY(check_branches(input));
   CapacityPlan plan;
-  Lines lines(plan);
-  KV_TRY(add_weights(input, plan, lines));
   KV_ASSIGN(plan.kv, kv_groups(input.shape, input.kv));
-  std::vector<std::uint64_t> blocks;
-  KV_TRY(add_kv(input, plan, lines, blocks));
-  KV_TRY(add_branches(input, plan, lines, blocks));
-  KV_TRY(add_engine(input, plan, lines, blocks));
-  for (const PlanLine& line : input.fixed) KV_TRY(lines.add(line));
-  return plan;
+  Status added = add_lines(input, plan);
+  if (added.ok()) return plan;
+  Error error = std::move(added).error();   // a size beyond 64 bits, which does not know whose it is
+  error.message = fmt::format("requests {} x length {}: {}", input.requests, input.length, error.message);
+  return error;
 }
 
 Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory) {
   const Result<CapacityPlan> plan = plan_capacity(input);
   return at_most(plan.ok() ? Result<std::uint64_t>(plan->total_bytes) : plan.error(), memory);
+}
+
+Status check_weights_known(const PlanInput& input) {
+  if (!input.weights.empty()) return ok_status();
+  return Error{ErrorCode::bad_input,
+               fmt::format("{}: nothing says how many weights there are, so what fits beside them cannot be said; valid: --set "
+                           "parameters=70B, or --set feed_forward=N where that width is missing", input.shape.name)};
 }
 
 Result<std::uint64_t> most_requests(const PlanInput& input, std::uint64_t memory) {

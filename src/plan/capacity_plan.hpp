@@ -4,6 +4,7 @@
 //   total_bytes = sum of lines = weights_bytes + kv_bytes + state_bytes + everything else, each line once
 //                         (branches and drafts, the engine's buffers, a GPU's runtime, a reserve)
 //   kv_bytes    = blocks of all sequences; kv_payload_bytes <= kv_bytes is what their rows take in them
+//   cache_bytes = kv_bytes + state_bytes + branches + drafts: everything that sequences store
 //
 // Every number comes from the footprint function of the layer that allocates it; nothing here multiplies layers by heads.
 #pragma once
@@ -73,6 +74,7 @@ struct CapacityPlan {
   std::uint64_t kv_bytes = 0, kv_payload_bytes = 0;
   std::uint64_t kv_bytes_per_token = 0;   // one more token of a long sequence
   std::uint64_t state_bytes = 0;          // recurrent layers, all sequences
+  std::uint64_t cache_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
 
@@ -84,6 +86,9 @@ Result<bool> plan_fits(const PlanInput& input, std::uint64_t memory);
 
 // Errors: bad_input naming requests, length or the prompt's, its value and what is valid; a size that overflows; the layouts'.
 Result<CapacityPlan> plan_capacity(const PlanInput& input);
+
+// Whether it can be said what fits in a memory. Errors: bad_input if nothing says how many weights there are.
+Status check_weights_known(const PlanInput& input);
 
 // REQUIRES of both: no input.held.
 // Most sequences of input.length tokens that `memory` bytes serve; 0: not even one. input.requests does not count.

@@ -81,16 +81,9 @@ std::string type_flag(LaunchCommand& command, const format::KvFormat& format, Th
   return k.name.empty() ? "" : fmt::format(" --kv-cache-dtype {}", k.name);
 }
 
-// Bytes of everything that sequences store, branches and drafts among it.
-std::uint64_t cache_of(const CapacityPlan& plan) {
-  std::uint64_t bytes = 0;
-  for (const PlanLine& line : plan.lines) bytes += line.name.starts_with("kv.") && line.name != "kv.slack" ? line.bytes : 0;
-  return bytes;
-}
-
 // Bytes of the cache on one device: what the flags of an engine count.
 std::uint64_t cache_of_a_device(const Launch& launch) {
-  return cache_of(launch.parallel == nullptr ? launch.plan : launch.parallel->ranks[launch.parallel->worst].plan);
+  return (launch.parallel == nullptr ? launch.plan : launch.parallel->ranks[launch.parallel->worst].plan).cache_bytes;
 }
 
 // What flags that count sequences mean: those of a replica.
@@ -104,6 +97,14 @@ std::uint64_t held_tokens(const Launch& launch) {
   if (!input.held) return (rows + block - 1) / block * block * sequences_of(launch);
   const auto most = std::ranges::max_element(input.held->blocks);
   return most == input.held->blocks.end() ? 0 : *most * block;
+}
+
+// Engines that read a Hugging Face repository are given one; the others a GGUF.
+void note_the_model(const Launch& launch, bool reads_repositories, LaunchCommand& out) {
+  const bool is_gguf = launch.model.ends_with(".gguf");
+  if (reads_repositories && launch.is_name) add_note(out, "the name is this planner's own: give the model's repository or folder");
+  if (!reads_repositories && !is_gguf) add_note(out, "serves GGUF files: give the model as one");
+  if (launch.is_changed) add_note(out, "fields of the model were set by hand for the plan: the command serves it as it is");
 }
 
 // What no engine's flags below say.
@@ -121,11 +122,11 @@ LaunchCommand kvasir_command(const Launch& launch) {
   std::string type;
   if (format.k == format.v && format::is_offered(format.k)) type = fmt::format(" --kv-cache-dtype {}", format::to_string(format.k));
   else add_note(out, fmt::format("a cache in {} is planned only, not served yet", names_of(format)));
-  if (!launch.model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
+  note_the_model(launch, false, out);
   if (launch.parallel != nullptr) add_note(out, "serves on one device: several are planned only");
   note_the_rest(launch, false, out);
-  out.command = fmt::format("kvasir serve {} --max-num-seqs {} --max-model-len {} --block-size {} --max-num-batched-tokens {} --kv-cache-memory {}{}", quoted(launch.model),
-                            input.requests * input.branches.per_request, input.length, input.kv.block_tokens, input.batched_tokens, cache_of(launch.plan), type);
+  out.command = fmt::format("kvasir serve {} --max-num-seqs {} --max-model-len {} --block-size {} --max-num-batched-tokens {} --threads {} --kv-cache-memory {}{}", quoted(launch.model),
+                            input.requests * input.branches.per_request, input.length, input.kv.block_tokens, input.batched_tokens, input.threads, launch.plan.cache_bytes, type);
   return out;
 }
 
@@ -153,6 +154,7 @@ LaunchCommand vllm_command(const Launch& launch) {
   LaunchCommand out{"vllm", "", {}};
   constexpr std::array kBlocks = {16u, 32u, 64u, 128u};
   std::string block;
+  note_the_model(launch, true, out);
   if (std::ranges::find(kBlocks, input.kv.block_tokens) != kBlocks.end()) block = fmt::format(" --block-size {}", input.kv.block_tokens);
   else add_note(out, fmt::format("blocks of {} tokens are not offered", input.kv.block_tokens));
   const std::string type = type_flag(out, input.kv.format, vllm_name);
@@ -167,6 +169,7 @@ LaunchCommand vllm_command(const Launch& launch) {
 LaunchCommand sglang_command(const Launch& launch) {
   const PlanInput& input = launch.input;
   LaunchCommand out{"sglang", "", {}};
+  note_the_model(launch, true, out);
   const std::string type = type_flag(out, input.kv.format, sglang_name);
   std::string layout = layout_flags(launch, {"--tp-size", "--pp-size", "--dp-size"});
   if (launch.parallel != nullptr && launch.parallel->layout.expert) layout += fmt::format(" --ep-size {}", launch.parallel->layout.tensor);
@@ -182,7 +185,7 @@ LaunchCommand llama_command(const Launch& launch) {
   const TheirName k = llama_name(input.kv.format.k), v = llama_name(input.kv.format.v);
   add_note(out, std::string(k.note));
   add_note(out, std::string(v.note));
-  if (!launch.model.ends_with(".gguf")) add_note(out, "serves GGUF files: give the model as one");
+  note_the_model(launch, false, out);
   if (launch.parallel != nullptr) add_note(out, "layers are dealt over the devices (-sm layer): other layouts are planned for other engines");
   add_note(out, "each slot reserves its whole length at the start");
   if (std::ranges::any_of(launch.plan.kv.groups, [](const PlannedGroup& g) { return g.group.window != 0; })) {

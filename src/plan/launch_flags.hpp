@@ -20,6 +20,8 @@ struct LaunchCommand {
 
 struct Launch {
   std::string model;                        // as the command lines should name it, a path or a name
+  bool is_name = false;                     // of the table of known models
+  bool is_changed = false;                  // fields of it were set by hand
   const PlanInput& input;
   const CapacityPlan& plan;                 // of input
   const ParallelPlan* parallel = nullptr;   // where there are several devices

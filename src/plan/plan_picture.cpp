@@ -81,7 +81,7 @@ std::string plan_page(const PlanPage& page, const PlanInput& input, const Capaci
       fmt::format("Sequences of {} tokens", report::format_count(input.length)),
       columns_of(input, input.requests, kMaxRequests, [](PlanInput& to, std::uint64_t value) { to.requests = value; }), memory);
   const std::string lengths = columns_svg(
-      fmt::format("Tokens of each of {} sequence{}", report::format_count(input.requests), input.requests == 1 ? "" : "s"),
+      fmt::format("Tokens of each of {}", report::format_counted(input.requests, "sequence")),
       columns_of(input, input.length, kMaxLength, [](PlanInput& to, std::uint64_t value) { to.length = value; }), memory);
   std::vector<report::HtmlSection> sections = {
       {"", page.table, report::stacked_bar_svg("As planned: " + format_bytes(plan.total_bytes), segments_of(plan), limit_of(memory))},

@@ -34,17 +34,27 @@ bool is_config(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored) && begins_as_json(path);
 }
 
-// What exists, and what a person would take for a path. "DeepSeek-V3 / R1" and "meta-llama/Llama-3-8B" are names.
-bool looks_like_a_path(const std::string& text) {
-  std::error_code ignored;
-  return std::filesystem::exists(text, ignored) || text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
-         text.ends_with(".gguf") || text.ends_with(".json");
-}
-
 // Fields that say how many weights there are: a file holds what it holds.
 bool is_about_weights(const std::string& override) {
   const std::string key = override.substr(0, override.find('='));
   return key == "parameters" || key == "active_parameters" || key == "weight_bits";
+}
+
+constexpr std::string_view kFamily = "family=";
+
+// The value of the last --set family=, "" if there is none; and the others.
+struct Overrides {
+  std::string family;
+  std::vector<std::string> fields;
+};
+
+Overrides split(const std::vector<std::string>& set) {
+  Overrides out;
+  for (const std::string& one : set) {
+    if (one.starts_with(kFamily)) out.family = one.substr(kFamily.size());
+    else out.fields.push_back(one);
+  }
+  return out;
 }
 
 Status override_fields(artifact::ModelShape& shape, const std::vector<std::string>& set) {
@@ -86,13 +96,19 @@ Result<PlannedModel> from_file(const std::string& path, const std::vector<std::s
   return out;
 }
 
-Result<artifact::ModelShape> described(const std::string& model) {
+Result<artifact::ModelShape> described(const std::string& model, const std::string& family) {
   if (!looks_like_a_path(model)) return artifact::known_model(model);
   KV_TRY(require_there(model));
-  return artifact::read_config(model);
+  return artifact::read_config(model, family);
 }
 
 }  // namespace
+
+bool looks_like_a_path(const std::string& text) {
+  std::error_code ignored;
+  return std::filesystem::exists(text, ignored) || text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
+         text.ends_with(".gguf") || text.ends_with(".json");
+}
 
 bool is_weights_file(const std::string& model) {
   std::error_code ignored;
@@ -100,10 +116,14 @@ bool is_weights_file(const std::string& model) {
 }
 
 Result<PlannedModel> read_planned_model(const std::string& model, const std::vector<std::string>& set) {
-  if (looks_like_a_path(model) && !is_config(model)) return from_file(model, set);
+  const Overrides overrides = split(set);
+  const bool is_path = looks_like_a_path(model);
+  if (!overrides.family.empty() && !(is_path && is_config(model)))
+    return Error{ErrorCode::usage, fmt::format("--set: family is for reading a config.json; {} says itself what it is", model)};
+  if (is_path && !is_config(model)) return from_file(model, set);
   PlannedModel out;
-  KV_ASSIGN(out.shape, described(model));
-  KV_TRY(override_fields(out.shape, set));
+  KV_ASSIGN(out.shape, described(model, overrides.family));
+  KV_TRY(override_fields(out.shape, overrides.fields));
   out.geometry = engine_geometry(out.shape);
   KV_ASSIGN(out.weights, shape_weights(out.shape));
   return out;

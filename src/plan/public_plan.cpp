@@ -72,6 +72,7 @@ Result<api::PlanAnswer> answer(const api::PlanRequest& request) {
   out.warnings = warnings_of(input, plan);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   if (request.memory == 0) return out;
+  KV_TRY(check_weights_known(input));
   api::PlanFit& fit = out.fit.emplace();
   fit.fits = plan.total_bytes <= request.memory;
   KV_ASSIGN(fit.max_sequences, most_requests(input, request.memory));

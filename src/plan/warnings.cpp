@@ -14,7 +14,7 @@ std::vector<std::string> warnings_of(const PlanInput& input, const CapacityPlan&
     out.push_back(fmt::format("blocks of {} tokens leave {:.1f} % of the cache empty at this length; smaller blocks waste less",
                               input.kv.block_tokens, 100.0 * static_cast<double>(rounding) / static_cast<double>(plan.kv_bytes)));
   }
-  if (plan.weights_bytes == 0) out.push_back("nothing says how many weights there are, so they are not in the total: --set parameters=70B, or weights by --set feed_forward=N");
+  if (input.weights.empty()) out.push_back("nothing says how many weights there are, so they are not in the total: --set parameters=70B, or weights by --set feed_forward=N");
   for (const std::string& field : input.shape.unverified) out.push_back(fmt::format("not verified at its source: {}", field));
   return out;
 }

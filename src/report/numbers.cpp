@@ -21,6 +21,10 @@ std::string format_count(std::uint64_t count) {
   return digits;
 }
 
+std::string format_counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
 std::string format_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   if (seconds < 999.5e-6) return three_digits(seconds * 1e6) + " us";

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace kvasir::report {
 
 // "134,515,008"
 std::string format_count(std::uint64_t count);
+// "1 row", "0 rows", "4,096 rows": a noun whose plural has an s.
+std::string format_counted(std::uint64_t count, std::string_view noun);
 
 // "12.3 us", "45.6 ms", "1.23 s", "2 min 05 s"; "-" for a negative or non-finite duration. Unit of the argument: seconds.
 std::string format_seconds(double seconds);

@@ -17,6 +17,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 const std::string kConfigs = std::string(KVASIR_SOURCE_DIR) + "/tests/data/configs/";
 
@@ -92,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Small configs for what no model above shows: a plain transformer and a patch.
 nlohmann::json base() {
-  return {{"model_type", "plain"}, {"hidden_size", 64}, {"num_hidden_layers", 4}, {"num_attention_heads", 8},
+  return {{"model_type", "llama"}, {"hidden_size", 64}, {"num_hidden_layers", 4}, {"num_attention_heads", 8},
           {"num_key_value_heads", 2}, {"intermediate_size", 128}, {"vocab_size", 1000}, {"max_position_embeddings", 4096}};
 }
 
@@ -115,10 +116,10 @@ std::vector<T> each(const ModelShape& shape, T LayerShape::*member) {
   return values;
 }
 
-TEST(ConfigShape, AnUnknownFamilyIsAPlainTransformer) {
+TEST(ConfigShape, APlainTransformer) {
   const ModelShape plain = shape("{}");
-  EXPECT_EQ(plain.family, "plain");
-  EXPECT_EQ(plain.name, "plain");
+  EXPECT_EQ(plain.family, "llama");
+  EXPECT_EQ(plain.name, "llama");
   EXPECT_TRUE(plain.gated);
   EXPECT_FALSE(plain.tied_head);
   EXPECT_EQ(plain.weight_bits, 16);
@@ -126,8 +127,24 @@ TEST(ConfigShape, AnUnknownFamilyIsAPlainTransformer) {
   EXPECT_EQ(plain.said_by.at("layers"), "num_hidden_layers");
   EXPECT_EQ(plain.said_by.at("kv_heads"), "num_key_value_heads");
   EXPECT_EQ(plain.said_by.at("head_dim"), "hidden_size / num_attention_heads");
-  EXPECT_EQ(plain.said_by.at("tied_head"), "default of plain");
+  EXPECT_EQ(plain.said_by.at("tied_head"), "default of llama");
   EXPECT_EQ(plain.said_by.at("parameters"), "counted");
+}
+
+TEST(ConfigShape, WithoutAFamilyItIsPlainAndSaidToBeUnverified) {
+  EXPECT_THAT(shape("{}").unverified, IsEmpty());
+  const ModelShape none = shape(R"({"model_type": null})");
+  EXPECT_EQ(none.layers, shape("{}").layers);
+  EXPECT_THAT(none.unverified, ElementsAre(HasSubstr("model_type: the file has none")));
+}
+
+TEST(ConfigShape, AFamilyByHandReadsAnUnknownOne) {
+  const std::string text = R"({"model_type": "newest", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8,
+      "intermediate_size": 128, "vocab_size": 1000, "max_position_embeddings": 4096, "sliding_window": 64})";
+  EXPECT_THAT(shape_from_config(text, "c.json").error().message, HasSubstr("'model_type' is \"newest\""));
+  EXPECT_THAT(each(*shape_from_config(text, "c.json", "llama"), &LayerShape::window), ElementsAre(64, 64));
+  EXPECT_THAT(each(*shape_from_config(text, "c.json", "gemma2"), &LayerShape::window), ElementsAre(64, 0));
+  EXPECT_THAT(shape_from_config(text, "c.json", "nonsense").error().message, HasSubstr("field 'family' is \"nonsense\""));
 }
 
 TEST(ConfigShape, KvHeadsMayBeAbsentAListOrFlags) {
@@ -248,7 +265,7 @@ TEST(ConfigShape, ALanguageModelWithinAnother) {
   nlohmann::json whole = {{"model_type", "viewer"}, {"text_config", base()}, {"tie_word_embeddings", true}};
   const auto nested = shape_from_config(whole.dump(), "c.json");
   ASSERT_TRUE(nested.ok()) << nested.error().message;
-  EXPECT_EQ(nested->family, "plain");
+  EXPECT_EQ(nested->family, "llama");
   EXPECT_TRUE(nested->tied_head);
   EXPECT_EQ(nested->said_by.at("width"), "text_config.hidden_size");
   whole["text_config"]["hidden_size"] = "big";

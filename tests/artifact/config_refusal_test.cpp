@@ -24,7 +24,7 @@ std::string message_of(std::string_view text) {
 }
 
 std::string refusal(const char* patch) {
-  nlohmann::json config = {{"model_type", "plain"}, {"hidden_size", 64}, {"num_hidden_layers", 4}, {"num_attention_heads", 8},
+  nlohmann::json config = {{"model_type", "llama"}, {"hidden_size", 64}, {"num_hidden_layers", 4}, {"num_attention_heads", 8},
                            {"num_key_value_heads", 2}, {"intermediate_size", 128}, {"vocab_size", 1000},
                            {"max_position_embeddings", 4096}};
   config.merge_patch(nlohmann::json::parse(patch));
@@ -61,6 +61,7 @@ constexpr Refusal kRefusals[] = {
     {R"({"max_position_embeddings": null})", "field 'max_position_embeddings' (or 'n_positions', 'max_seq_len', 'seq_length', 'n_ctx', 'max_sequence_length') is missing"},
     {R"({"max_position_embeddings": 0})", "field 'max_position_embeddings' is 0"},
     {R"({"model_type": 7})", "field 'model_type' is 7; valid: a string"},
+    {R"({"model_type": "qwen9"})", "field 'model_type' is \"qwen9\"; valid: families known here, nearest qwen2, qwen3"},
     {R"({"tie_word_embeddings": "yes"})", "field 'tie_word_embeddings' is \"yes\"; valid: true or false"},
     {R"({"torch_dtype": "float12"})", "field 'torch_dtype' is \"float12\"; valid: float64, float32, float16, bfloat16"},
     {R"({"quantization_config": 4})", "field 'quantization_config' is 4; valid: an object"},

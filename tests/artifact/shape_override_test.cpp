@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 ModelShape plain() {
-  return *shape_from_config(R"({"model_type": "plain", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8,
+  return *shape_from_config(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8,
       "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000, "max_position_embeddings": 4096,
       "sliding_window": 100, "sliding_window_pattern": 2})", "c.json");
 }
@@ -101,6 +101,21 @@ TEST(ShapeOverride, CountsWeightsAnewWhereItCan) {
   EXPECT_EQ(known.parameters, 8'030'000'000u) << "published stays";
   set(known, "layers", "16");
   EXPECT_EQ(known.parameters, 0u) << "unknown";
+}
+
+TEST(ShapeOverride, AValueThatIsThereAlreadyChangesNoWeight) {
+  ModelShape known = *known_model("Llama-3-8B");
+  for (const auto& [key, value] : std::vector<std::pair<const char*, const char*>>{
+           {"layers", "32"}, {"width", "4096"}, {"vocabulary", "128256"}, {"gated", "true"}, {"tied_head", "false"}}) {
+    set(known, key, value);
+    EXPECT_EQ(known.parameters, 8'030'000'000u) << key;
+    EXPECT_EQ(known.said_by.at(key), "--set");
+  }
+}
+
+TEST(ShapeOverride, ExpertsComeBeforeTheirWidths) {
+  for (const char* key : {"shared_experts", "expert_width"})
+    EXPECT_THAT(refusal(plain(), key, "2"), HasSubstr("applies to no layer of llama; valid: after experts=N"));
 }
 
 TEST(ShapeOverride, NumbersOfWeights) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -121,6 +122,12 @@ TEST(PlanDevice, TheListNamesSources) {
   const ProgramRun run = run_plan({"--list-devices"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("h200"), HasSubstr("4800"), HasSubstr("datasheet, 2024"), HasSubstr("this")));
+  const json list = json::parse(run_plan({"--list-devices", "--json"}).out, nullptr, false);
+  const json h200 = *std::find_if(list.begin(), list.end(), [](const json& one) { return one["name"] == "h200"; });
+  json of_plan = planned_anyway({"llama-3-8b", "--length", "10", "--device", "h200"})["device"];
+  EXPECT_EQ(of_plan["count"], 1);
+  of_plan.erase("count");
+  EXPECT_EQ(h200, of_plan);
 }
 
 TEST(PlanDevice, WhatIsWrongIsNamed) {

@@ -169,6 +169,15 @@ TEST(Plan, WhatIsWrongIsNamed) {
       {{"llama-3-8b", "--set", "kv_haeds=8"}, 4, {"kv_haeds", "kv_heads"}},
       {{"llama-3-8b", "--set", "kv_heads=5"}, 4, {"kv_heads", "5"}},
       {{"llama-3-8b", "--set", "layers=0"}, 4, {"layers", "0"}},
+      {{"llama-3-8b", "--set", "layers=16", "--memory", "80GiB"}, 4, {"how many weights", "--set parameters=70B"}},
+      {{"llama-3-8b", "--set", "family=qwen2"}, 2, {"family", "config.json"}},
+      {{broken, "--set", "family=none"}, 4, {"family", "none"}},
+      {{"llama-3-8b", "--efficiency", "0.5"}, 2, {"--efficiency", "--bandwidth"}},
+      {{"llama-3-8b", "--peak", "100"}, 2, {"--peak", "--bandwidth"}},
+      {{"llama-3-8b", "--prompt-length", "100"}, 2, {"--prompt-length", "--n"}},
+      {{"llama-3-8b", "--compute", "f32"}, 2, {"--compute", "--record"}},
+      {{"llama-3-8b", "--launch", "--record"}, 2, {"--launch", "--record FILE"}},
+      {{"llama-3-8b", "--device", "this*2"}, 2, {"this*2", "several machines"}},
   };
   for (const auto& one : cases) {
     const ProgramRun run = run_plan(one.arguments);

@@ -23,9 +23,8 @@ std::string tiny_path() {
 // A program in the background whose stderr is read line by line.
 class Running {
  public:
-  explicit Running(const std::string& options) {
-    const std::string command = "echo $$; exec " + program_path() + " serve " + tiny_path() +
-                                " --port 0 --kv-cache-memory 4MiB --threads 1 " + options + "";
+  explicit Running(const std::string& options, const std::string& size = "--kv-cache-memory 4MiB --threads 1") {
+    const std::string command = "echo $$; exec " + program_path() + " serve " + tiny_path() + " --port 0 " + size + " " + options;
     pipe_ = ::popen(("exec 2>&1; " + command).c_str(), "r");
     pid_ = std::atoi(line().c_str());
   }
@@ -119,6 +118,27 @@ TEST(Serve, ItsRecordHasTheIdsOfThePlan) {
   EXPECT_EQ(nlohmann::json::parse(file, nullptr, false), served) << "--record has the same";
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 143);
+}
+
+// What --launch says to paste is what was planned, line by line.
+TEST(Serve, ItsMemoryIsThatOfThePlanItWasLaunchedFrom) {
+  const std::string record = scratch_path("launched-record.json");
+  const std::vector<std::string> plan = {"plan", tiny_path(), "--requests", "3", "--length", "100", "--threads", "2"};
+  std::vector<std::string> told = plan, recorded = plan;
+  told.emplace_back("--launch");
+  recorded.emplace_back("--record");
+  const std::string text = run_program(told).out, start = "kvasir serve " + tiny_path() + " ";
+  const std::size_t at = text.find(start);
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string options = text.substr(at + start.size(), text.find('\n', at) - at - start.size());
+  Running server("--record " + record, options);
+  EXPECT_EQ(server.line_with("info record made="), "true") << options;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 143);
+  nlohmann::json served = nlohmann::json::parse(std::ifstream(record), nullptr, false);
+  ASSERT_TRUE(served.is_object());
+  served["settings"].erase("isa");   // a plan is of no machine
+  EXPECT_EQ(served, nlohmann::json::parse(run_program(recorded).out, nullptr, false));
 }
 
 TEST(Serve, BadOptionsAndFilesAreRefusedBeforeAnything) {

@@ -14,6 +14,7 @@
 namespace kvasir::plan {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 using test::input_of;
@@ -90,9 +91,30 @@ TEST(CapacityPlan, SizesBeyondReasonAreRefusedByName) {
   EXPECT_EQ(refused(0, 1), "requests is 0, valid: 1 to 1048576");
   EXPECT_EQ(refused(1, 0), "length is 0, valid: 1 to 2147483647");
   EXPECT_EQ(refused(1, 1'000'000'000'000), "length is 1000000000000, valid: 1 to 2147483647");
-  EXPECT_THAT(refused(1'000'000, 2'000'000'000), HasSubstr("more than 64 bits hold"));
+  EXPECT_THAT(refused(1'000'000, 2'000'000'000), AllOf(HasSubstr("requests 1000000 x length 2000000000: "), HasSubstr("more than 64 bits hold")));
   EXPECT_THAT(refused(100'000, 2'000'000), HasSubstr("blocks of one cache group"));
   EXPECT_EQ(refused(1, 2'147'483'647), "planned");
+}
+
+TEST(CapacityPlan, WhatFitsIsNotSaidWithoutTheWeights) {
+  PlanInput input = input_of(test::llama2_7b(), 1, 1000);
+  const Status unknown = check_weights_known(input);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, HasSubstr("--set parameters=70B"));
+  input.weights.push_back({"weights", 1, "", ""});
+  EXPECT_TRUE(check_weights_known(input).ok());
+}
+
+TEST(CapacityPlan, TheCacheIsAllThatSequencesStore) {
+  PlanInput input = input_of(test::llama2_7b(), 3, 1000);
+  input.branches = {4, 500, 8};
+  const CapacityPlan plan = plan_of(input);
+  std::uint64_t sum = 0;
+  for (const PlanLine& line : plan.lines) {
+    if (line.name == "kv.full" || line.name == "kv.branches" || line.name == "kv.speculative") sum += line.bytes;
+  }
+  EXPECT_GT(sum, plan.kv_bytes);
+  EXPECT_EQ(plan.cache_bytes, sum);
 }
 
 TEST(CapacityPlan, PartsOfACacheLineAddUp) {

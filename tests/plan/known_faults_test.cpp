@@ -1,5 +1,5 @@
 // Known faults of other planners: numbers are those of the project's collection of public reports (section f).
-// B43 is about counters of look-ups in a prefix cache, which this engine does not have yet.
+// B43 is about a server's counters: tests/server/app_known_faults_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

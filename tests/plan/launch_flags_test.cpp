@@ -36,7 +36,7 @@ Launched launched(const std::string& model, format::KvFormat format, std::uint32
   Result<CapacityPlan> plan = plan_capacity(out.input);
   EXPECT_TRUE(plan.ok());
   out.plan = std::move(*plan);
-  out.commands = launch_commands({model, out.input, out.plan});
+  out.commands = launch_commands({.model = model, .input = out.input, .plan = out.plan});
   return out;
 }
 
@@ -64,6 +64,15 @@ TEST(LaunchFlags, WhatAnEngineHasNotIsNotedNotInvented) {
   EXPECT_THAT(int8.of("llama.cpp").notes, Contains(HasSubstr("8.5 bits")));
 }
 
+TEST(LaunchFlags, ANameOfThePlannersAndFieldsByHandAreNoted) {
+  Launched out = launched("m.gguf", {});
+  out.commands = launch_commands({.model = "llama-3-8b", .is_name = true, .is_changed = true, .input = out.input, .plan = out.plan});
+  for (const char* engine : {"vllm", "sglang"})
+    EXPECT_THAT(out.of(engine).notes, AllOf(Contains(HasSubstr("planner's own")), Contains(HasSubstr("set by hand")))) << engine;
+  for (const char* engine : {"kvasir", "llama.cpp"})
+    EXPECT_THAT(out.of(engine).notes, AllOf(Contains(HasSubstr("serves GGUF files")), Contains(HasSubstr("set by hand")))) << engine;
+}
+
 TEST(LaunchFlags, KAndVApartAndOddBlocks) {
   const Launched mixed = launched("m.gguf", {KvType::f16, KvType::int8}, 256);
   EXPECT_THAT(mixed.of("vllm").notes, AllOf(Contains(HasSubstr("f16/int8")), Contains(HasSubstr("blocks of 256"))));
@@ -81,7 +90,7 @@ TEST(LaunchFlags, SeveralDevicesAndKeptLayersAreTold) {
   const Result<CapacityPlan> plan = plan_capacity(whole.input);
   const Result<ParallelPlan> parallel = plan_parallel(whole.input, {.tensor = 4, .pipeline = 2});
   ASSERT_TRUE(plan.ok() && parallel.ok());
-  whole.commands = launch_commands({"m", whole.input, *plan, &*parallel});
+  whole.commands = launch_commands({.model = "m", .input = whole.input, .plan = *plan, .parallel = &*parallel});
   const std::uint64_t worst = parallel->ranks[parallel->worst].plan.kv_bytes;
   EXPECT_LT(worst, plan->kv_bytes);
   EXPECT_THAT(whole.of("vllm").command, AllOf(HasSubstr("--tensor-parallel-size 4 --pipeline-parallel-size 2"), HasSubstr("--kv-cache-dtype-skip-layers 0 3 "),
@@ -96,7 +105,7 @@ TEST(LaunchFlags, BranchesAndDraftsHaveTheirSlotsAndBytes) {
   branched.input.branches = {.per_request = 4, .prompt_length = 100, .speculative_tokens = 3};
   const Result<CapacityPlan> plan = plan_capacity(branched.input);
   ASSERT_TRUE(plan.ok());
-  branched.commands = launch_commands({"m.gguf", branched.input, *plan});
+  branched.commands = launch_commands({.model = "m.gguf", .input = branched.input, .plan = *plan});
   std::uint64_t cache = 0;
   for (const PlanLine& line : plan->lines) cache += line.name.starts_with("kv.") && line.name != "kv.slack" ? line.bytes : 0;
   EXPECT_GT(cache, plan->kv_bytes);

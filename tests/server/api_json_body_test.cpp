@@ -92,6 +92,7 @@ TEST(JsonBody, WhatIsNotJsonNamesByteAndField) {
       {"{\"prompt\":\"\\x41\"}", "prompt"},
       {"{\"prompt\":\"a\nb\"}", "prompt"},
       {std::string("{\"prompt\":\"a\0b\"}", 16), "prompt"},
+      {std::string("{\"n\":1}\0{", 9), "body"},
       {"{\"prompt\":tru}", "prompt"},
   };
   for (const auto& one : cases) {

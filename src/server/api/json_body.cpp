@@ -145,6 +145,9 @@ ApiResult<Json> parse_body(std::string_view body, const JsonLimits& limits) {
   const bool complete = Json::sax_parse(body.begin(), body.end(), &builder);
   if (builder.error()) return std::move(*builder.error());
   KV_CHECK(complete, "a parse that stops says why");
+  // The parser takes a zero byte for the end and leaves the rest unread.
+  if (const std::size_t zero = body.find('\0'); zero != body.npos)
+    return bad_request("invalid_json", "body", fmt::format("body is not valid JSON at byte {}: a zero byte", zero + 1));
   if (!builder.root().is_object()) return invalid_type("body", builder.root(), "a JSON object");
   return std::move(builder.root());
 }
