@@ -14,9 +14,9 @@ if(KVASIR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KVASIR_CCACHE})
 endif()
 
-# GoogleTest takes seconds to read, so the tests read it once. The dev preset goes without: there a test that leaves an
-# include out does not build.
-option(KVASIR_PRECOMPILED "precompile the headers of the tests" ON)
+# GoogleTest, JSON and CLI11 take seconds to read, so tests and layers read them once. The dev preset goes without: there a
+# source that leaves an include out does not build.
+option(KVASIR_PRECOMPILED "read large headers of others once" ON)
 
 add_library(kvasir_options INTERFACE)
 target_compile_options(kvasir_options INTERFACE
@@ -41,3 +41,20 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_library(KVASIR_XXHASH xxhash REQUIRED)
+
+# kvasir_precompiled_json(TARGET): its sources find JSON and formatting read already.
+file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "// its precompiled header is what others use\n")
+if(KVASIR_PRECOMPILED)
+  # For ccache; and GCC 12 sees ghosts in short strings that come out of a precompiled header.
+  set(kvasir_precompiled_options "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-restrict>")
+  add_library(kvasir_layer_headers OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(kvasir_layer_headers PRIVATE fmt::fmt kvasir_options)
+  target_compile_options(kvasir_layer_headers PRIVATE ${kvasir_precompiled_options})
+  target_precompile_headers(kvasir_layer_headers PRIVATE <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp> <functional> <optional> <string> <vector>)
+endif()
+function(kvasir_precompiled_json target)
+  if(KVASIR_PRECOMPILED)
+    target_compile_options(${target} PRIVATE ${kvasir_precompiled_options})
+    target_precompile_headers(${target} REUSE_FROM kvasir_layer_headers)
+  endif()
+endfunction()

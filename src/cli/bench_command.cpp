@@ -23,7 +23,7 @@ namespace {
 
 using report::Json;
 
-struct Flags {
+struct BenchFlags {
   std::string model;
   std::string cases = "peers";
   std::uint32_t repeat = 2;
@@ -35,7 +35,7 @@ struct Flags {
 
 double one_decimal(double value) { return std::round(value * 10) / 10; }
 
-int bench_cases(const Flags& flags, const LoadedModel& loaded, const platform::InterruptScope& interrupt, Console& console) {
+int bench_cases(const BenchFlags& flags, const LoadedModel& loaded, const platform::InterruptScope& interrupt, Console& console) {
   Result<std::vector<BenchCase>> cases = parse_bench_cases(flags.cases);
   if (!cases.ok()) return report_error(console, cases.error());
   report::Table table({{"sequences", report::Align::right}, {"prompt", report::Align::right},
@@ -87,7 +87,7 @@ constexpr const char* kGrowthNote =
     "  without        N(N+1)/2              N(N+1)(N+2)/6\n"
     "Doubling N multiplies them by 2 and 4 with the cache, by 4 and 8 without. Both ways gave the same tokens.\n";
 
-int bench_no_cache(const Flags& flags, const LoadedModel& loaded, const platform::InterruptScope& interrupt, Console& console) {
+int bench_no_cache(const BenchFlags& flags, const LoadedModel& loaded, const platform::InterruptScope& interrupt, Console& console) {
   const artifact::ModelGeometry& geometry = loaded.model->geometry();
   report::Table table({{"tokens", report::Align::right}, {"way", report::Align::left}, {"projection op", report::Align::right},
                        {"growth", report::Align::right}, {"attention op", report::Align::right}, {"growth", report::Align::right},
@@ -114,7 +114,7 @@ int bench_no_cache(const Flags& flags, const LoadedModel& loaded, const platform
   return kExitOk;
 }
 
-int bench(const Flags& flags, Console& console) {
+int bench(const BenchFlags& flags, Console& console) {
   const platform::InterruptScope interrupt;
   Result<LoadedModel> loaded = load_model(flags.model, flags.engine);
   if (!loaded.ok()) return report_error(console, loaded.error());
@@ -124,7 +124,7 @@ int bench(const Flags& flags, Console& console) {
 }  // namespace
 
 Command add_bench(CLI::App& root) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchFlags>();
   CLI::App* app = root.add_subcommand("bench", "Measure prefill and decode speed, or what the cache saves");
   add_model_argument(*app, flags->model);
   CLI::Option* cases = app->add_option("--cases", flags->cases, "peers, or SxP[,SxP...]: S sequences of P prompt tokens (default peers)")

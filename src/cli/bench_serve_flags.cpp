@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cli/exit_code.hpp"
 #include "cli/option_values.hpp"
 #include "load/result_json.hpp"
 #include "trace/reader.hpp"
@@ -17,8 +18,6 @@ namespace kvasir::cli {
 namespace {
 
 constexpr std::uint32_t kTokensMax = 1u << 24;
-
-Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -215,7 +214,7 @@ Result<client::Header> parse_header(const std::string& word) {
   const std::string name = word.substr(0, equals);
   if (equals == std::string::npos || name.empty() || broken ||
       name.find_first_of(" :\t\"(),/;<>@[]{}?\\") != std::string::npos) {
-    return usage(fmt::format("--header: '{}' is no header; valid: KEY=VALUE, as X-Team=search", word));
+    return usage_error(fmt::format("--header: '{}' is no header; valid: KEY=VALUE, as X-Team=search", word));
   }
   return client::Header{name, word.substr(equals + 1)};
 }
@@ -228,7 +227,7 @@ Result<load::PromptSource> make_source(const BenchServeFlags& flags, client::Api
   if (words) return load::PromptSource::words(flags.seed);
   const std::vector<std::uint32_t> range = split_numbers(flags.token_ids);
   if (range.size() != 2 || range[0] >= range[1]) {
-    return usage(
+    return usage_error(
         fmt::format("--random-token-ids: '{}' is no range; valid: A,B with A below B, as 100,20000", flags.token_ids));
   }
   return load::PromptSource::token_ids(range[0], range[1], flags.seed);
@@ -253,7 +252,7 @@ Result<BenchServePlan> resolve(const BenchServeFlags& flags) {
                      : plan.live.api == client::Api::chat ? "/v1/chat/completions"
                                                           : "/v1/completions";
   if (!plan.live.target.starts_with('/') || plan.live.target.find_first_of(" \t\r\n") != std::string::npos) {
-    return usage(fmt::format("--endpoint: '{}' is no path; valid: /v1/completions", plan.live.target));
+    return usage_error(fmt::format("--endpoint: '{}' is no path; valid: /v1/completions", plan.live.target));
   }
   plan.models_target = "/v1/models";
   if (const char* key = std::getenv("OPENAI_API_KEY"); key != nullptr && *key != '\0') {
@@ -275,7 +274,7 @@ Result<BenchServePlan> resolve(const BenchServeFlags& flags) {
   plan.request_rate = number_or_inf(flags.request_rate);
   plan.burstiness = number_or_inf(flags.burstiness);
   if (!flags.trace.empty() && flags.turns > 1)
-    return usage("--turns: a trace has one turn a request; valid: --turns without --trace");
+    return usage_error("--turns: a trace has one turn a request; valid: --turns without --trace");
   return plan;
 }
 
@@ -291,7 +290,7 @@ Result<load::Workload> make_workload(const BenchServeFlags& flags, const BenchSe
     KV_ASSIGN(const trace::TraceFormat format, trace::parse_format(flags.trace_format));
     KV_ASSIGN(const trace::Trace trace, trace::read_trace_file(flags.trace, {format, flags.num_prompts}));
     if (!trace.timed && std::isinf(plan.request_rate))
-      return usage(fmt::format("--trace: '{}' has no arrival times; valid: with --request-rate", flags.trace));
+      return usage_error(fmt::format("--trace: '{}' has no arrival times; valid: with --request-rate", flags.trace));
     requests = load::plan_trace(trace, flags.num_prompts, arrivals,
                                 {flags.trace_time_scale, flags.trace_length_scale, std::isinf(plan.request_rate)});
   }

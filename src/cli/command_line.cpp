@@ -26,8 +26,6 @@ constexpr const char* kFooter =
     "KVASIR_ISA=avx512|avx2|scalar forces an instruction class; answers do not depend on it.\n"
     "Exit codes: 0 ok, 1 failure at run time, 2 usage, 3 gate failed or plan does not fit, 4 bad input, 130/143 on signals.";
 
-Error usage(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
-
 class CommandLine {
  public:
   explicit CommandLine(const Environment& environment) : environment_(environment), root_(kDescription, "kvasir") {
@@ -51,7 +49,7 @@ class CommandLine {
       return report_error(console, unknown_command(arguments[0]));
     }
     if (const int code = parse(arguments, command, console, Pass::first); code != kParsed) return code;
-    if (command == nullptr) return report_error(console, usage("a command is missing; valid: " + names()));
+    if (command == nullptr) return report_error(console, usage_error("a command is missing; valid: " + names()));
     if (const int code = open_model_argument(arguments, *command, console); code != kParsed) return code;
     Result<std::vector<Setting>> settings = resolve_settings(*command->app, environment_);
     if (!settings.ok()) return report_error(console, settings.error());
@@ -133,7 +131,7 @@ class CommandLine {
   Error unknown_command(const std::string& name) const {
     std::vector<std::string> all;
     for (const Command& command : commands_) all.push_back(full_name(*command.app));
-    return usage(fmt::format("unknown command '{}'; did you mean '{}'? (valid: {})", name, nearest(name, all), names()));
+    return usage_error(fmt::format("unknown command '{}'; did you mean '{}'? (valid: {})", name, nearest(name, all), names()));
   }
 
   // kParsed, or the exit code if help was shown or the arguments were wrong.
@@ -163,12 +161,12 @@ class CommandLine {
     const std::string hint = fmt::format(" (see `kvasir {}--help`)", app.get_parent() != nullptr ? full_name(app) + " " : "");
     if (option != extra.end()) {
       const std::string name = option->substr(0, option->find('='));
-      return usage(fmt::format("unknown option '{}'; did you mean '{}'?{}", name, nearest(name, option_names(app)), hint));
+      return usage_error(fmt::format("unknown option '{}'; did you mean '{}'?{}", name, nearest(name, option_names(app)), hint));
     }
-    if (!extra.empty()) return usage(fmt::format("unexpected argument '{}'{}", extra[0], hint));
+    if (!extra.empty()) return usage_error(fmt::format("unexpected argument '{}'{}", extra[0], hint));
     const std::string what = error.what();
-    if (what == "--model is required") return usage(model_is_required(app) + hint);
-    return usage(what + hint);
+    if (what == "--model is required") return usage_error(model_is_required(app) + hint);
+    return usage_error(what + hint);
   }
 
   // What a command would take for one is in its help, before the semicolon: "A GGUF file; ..."

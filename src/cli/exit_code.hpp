@@ -2,6 +2,9 @@
 // Pure functions, any thread.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "base/result.hpp"
 #include "cli/console.hpp"
 
@@ -17,6 +20,8 @@ inline constexpr int kExitSignal = 128;     // plus the signal's number: 130 for
 // does_not_fit is bad input here (a prompt longer than the context, a cache too small for one sequence); `plan`, whose
 // answer it is, says kExitNo itself.
 int exit_code(ErrorCode code);
+
+inline Error usage_error(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
 
 // "kvasir: <message>" to err, and the exit code of the error.
 int report_error(Console& console, const Error& error);

@@ -25,7 +25,7 @@ using report::Json;
 
 constexpr std::size_t kShownValueWidth = 72;
 
-struct Flags {
+struct InspectFlags {
   std::string model;
   bool json = false;
   bool metadata = false;
@@ -184,7 +184,7 @@ void print(const artifact::GgufFile& file, const artifact::ModelGeometry* geomet
   if (metadata) print_metadata(file, out);
 }
 
-int inspect(const Flags& flags, Console& console) {
+int inspect(const InspectFlags& flags, Console& console) {
   Result<artifact::GgufFile> file = open_model_file(flags.model);
   if (!file.ok()) return report_error(console, file.error());
   // A file without tensors is a vocabulary alone: there is no model to describe, and nothing wrong with it.
@@ -204,7 +204,7 @@ int inspect(const Flags& flags, Console& console) {
 }  // namespace
 
 Command add_inspect(CLI::App& root) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<InspectFlags>();
   CLI::App* app = root.add_subcommand("inspect", "Show what a model file holds: shape, vocabulary, tensor types, metadata");
   add_model_argument(*app, flags->model);
   app->add_flag("--json", flags->json, "One JSON object");

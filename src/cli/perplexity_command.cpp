@@ -21,7 +21,7 @@
 namespace kvasir::cli {
 namespace {
 
-struct Flags {
+struct PerplexityFlags {
   std::string model;
   std::string file;
   std::uint32_t context = 512;
@@ -48,7 +48,7 @@ void print(const quality::PerplexityResult& result, double seconds, bool json, C
                              report::format_count(result.windows), report::format_seconds(seconds));
 }
 
-int perplexity(const Flags& flags, Console& console) {
+int perplexity(const PerplexityFlags& flags, Console& console) {
   const platform::InterruptScope interrupt;
   Result<std::string> text = read_text_file(flags.file);
   if (!text.ok()) return report_error(console, text.error());
@@ -75,7 +75,7 @@ int perplexity(const Flags& flags, Console& console) {
 }  // namespace
 
 Command add_perplexity(CLI::App& root) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PerplexityFlags>();
   CLI::App* app = root.add_subcommand("perplexity", "Perplexity of a text, counted as llama.cpp counts it");
   add_model_argument(*app, flags->model);
   app->add_option("FILE", flags->file, "The text, UTF-8")->required()->type_name("");

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/exit_code.hpp"
 #include "plan/runtime.hpp"
 #include "platform/memory.hpp"
 
 namespace kvasir::cli {
 namespace {
-
-Error usage(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
 
 // This machine's free memory; nobody states its rates.
 Result<plan::DeviceChoice> this_machine() {
@@ -32,13 +31,13 @@ Result<plan::ParallelLayout> layout_of(const PlanDeviceFlags& flags, const std::
   if (flags.tensor == 0) {
     const std::uint64_t others = std::uint64_t{layout.pipeline} * layout.data;
     if (named % others != 0 || named / others > plan::kMaxParallel)
-      return usage(
+      return usage_error(
           fmt::format("--device names {} devices, which are not a multiple of pipeline x data = {} up to {} times",
                       named, others, plan::kMaxParallel));
     layout.tensor = static_cast<std::uint32_t>(named / others);
   }
   if (layout.devices() != named)
-    return usage(fmt::format("--device names {} devices, but tensor x pipeline x data = {} x {} x {} are {}", named,
+    return usage_error(fmt::format("--device names {} devices, but tensor x pipeline x data = {} x {} x {} are {}", named,
                              layout.tensor, layout.pipeline, layout.data, layout.devices()));
   return layout;
 }
@@ -48,7 +47,7 @@ Status add_branches(const PlanDeviceFlags& flags, plan::PlanInput& input) {
   input.branches.per_request = flags.n * flags.beams;
   if (flags.n * flags.beams == 1) return ok_status();
   if (flags.prompt_length == 0)
-    return usage("--n and --beams need --prompt-length: how many tokens of --length they share");
+    return usage_error("--n and --beams need --prompt-length: how many tokens of --length they share");
   input.branches.prompt_length = flags.prompt_length;
   return ok_status();
 }
@@ -64,9 +63,9 @@ plan::Machine machine_of(const PlanDeviceFlags& flags, const std::optional<plan:
 Status check_timing_flags(const PlanDeviceFlags& flags, const plan::Machine& machine) {
   if (machine.bandwidth > 0) return ok_status();
   const char* idle = flags.efficiency != 1 ? "--efficiency" : flags.peak > 0 ? "--peak" : nullptr;
-  if (idle != nullptr) return usage(fmt::format("{}: no step is timed without a bandwidth, valid: with --bandwidth GB/S or a --device that has one", idle));
+  if (idle != nullptr) return usage_error(fmt::format("{}: no step is timed without a bandwidth, valid: with --bandwidth GB/S or a --device that has one", idle));
   if (flags.prompt_length == 0 || flags.n * flags.beams > 1) return ok_status();
-  return usage("--prompt-length: nothing here depends on it, valid: with --n, --beams, --bandwidth or a --device that has a bandwidth");
+  return usage_error("--prompt-length: nothing here depends on it, valid: with --n, --beams, --bandwidth or a --device that has a bandwidth");
 }
 
 }  // namespace
@@ -76,7 +75,7 @@ Result<PlannedDevice> choose_device(const PlanDeviceFlags& flags, std::uint64_t 
   if (flags.device == "this") {
     KV_ASSIGN(out.choice, this_machine());
   } else if (flags.device.starts_with("this*")) {
-    return usage(fmt::format("--device: '{}' is several machines, valid: this, or a name with *N", flags.device));
+    return usage_error(fmt::format("--device: '{}' is several machines, valid: this, or a name with *N", flags.device));
   } else if (!flags.device.empty()) {
     KV_ASSIGN(out.choice, plan::find_device(flags.device));
   }
@@ -106,13 +105,13 @@ Status plan_device(const PlanDeviceFlags& flags, const plan::PlanInput& input, c
   if (!device.choice && flags.target_itl == 0 && machine.bandwidth == 0 && machine.peak == 0) return ok_status();
   if (machine.bandwidth == 0) {
     device.unlimited = "no bandwidth is known, so nothing bounds a step: --bandwidth GB/S";
-    return flags.target_itl > 0 ? usage("--target-itl: " + device.unlimited) : ok_status();
+    return flags.target_itl > 0 ? usage_error("--target-itl: " + device.unlimited) : ok_status();
   }
   Result<plan::StepWork> work = plan::step_work(input, plan, device.layout);
   if (!work.ok() && work.error().code != ErrorCode::unsupported) return std::move(work).error();
   if (!work.ok()) {
     device.unlimited = work.error().message;
-    return flags.target_itl > 0 ? usage("--target-itl: " + device.unlimited) : ok_status();
+    return flags.target_itl > 0 ? usage_error("--target-itl: " + device.unlimited) : ok_status();
   }
   Speed& speed = device.speed.emplace();
   speed.machine = machine;

@@ -14,6 +14,7 @@
 
 #include "base/suggestion.hpp"
 #include "base/units.hpp"
+#include "cli/exit_code.hpp"
 
 namespace kvasir::cli {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
 constexpr const char* kConfig = "--config";
 constexpr const char* kPrint = "--print-config";
-
-Error usage(std::string message) { return Error{ErrorCode::usage, std::move(message)}; }
 
 std::string long_name(const CLI::Option& option) { return option.get_lnames().empty() ? "" : option.get_lnames().front(); }
 
@@ -51,37 +50,37 @@ Result<std::vector<std::string>> values_of(const std::string& path, const std::s
   std::vector<std::string> values;
   for (const YAML::Node& item : node) {
     if (!node.IsSequence() || !item.IsScalar())
-      return usage(fmt::format("{}: {} is a map or a nested list; a value or a list of values is wanted", path, key));
+      return usage_error(fmt::format("{}: {} is a map or a nested list; a value or a list of values is wanted", path, key));
     values.push_back(item.Scalar());
   }
-  if (values.empty()) return usage(fmt::format("{}: {} has no value", path, key));
+  if (values.empty()) return usage_error(fmt::format("{}: {} has no value", path, key));
   return values;
 }
 
 Result<FileValues> read_file(const std::string& path, const std::vector<std::string>& known) {
   FileValues values;
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return usage(fmt::format("--config: {} is a directory; a YAML file is wanted", path));
+  if (std::filesystem::is_directory(path, ignored)) return usage_error(fmt::format("--config: {} is a directory; a YAML file is wanted", path));
   if (const auto bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > kMaxConfigBytes)
-    return usage(fmt::format("--config: {} has {}; valid: at most {}", path, format_bytes(bytes), format_bytes(kMaxConfigBytes)));
+    return usage_error(fmt::format("--config: {} has {}; valid: at most {}", path, format_bytes(bytes), format_bytes(kMaxConfigBytes)));
   try {
     std::ifstream file(path);
     if (!file) throw YAML::BadFile(path);
     const std::vector<YAML::Node> documents = YAML::LoadAll(file);
-    if (documents.size() > 1) return usage(fmt::format("{}: has {} documents ('---'); one is wanted", path, documents.size()));
+    if (documents.size() > 1) return usage_error(fmt::format("{}: has {} documents ('---'); one is wanted", path, documents.size()));
     const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
-    if (!root.IsNull() && !root.IsMap()) return usage(fmt::format("{}: a map of option names to values is wanted, as 'threads: 2'", path));
+    if (!root.IsNull() && !root.IsMap()) return usage_error(fmt::format("{}: a map of option names to values is wanted, as 'threads: 2'", path));
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();
       if (std::find(known.begin(), known.end(), key) == known.end())
-        return usage(fmt::format("{}: unknown key '{}'; did you mean '{}'?", path, key, nearest(key, known)));
-      if (values.contains(key)) return usage(fmt::format("{}: '{}' stands there twice", path, key));
+        return usage_error(fmt::format("{}: unknown key '{}'; did you mean '{}'?", path, key, nearest(key, known)));
+      if (values.contains(key)) return usage_error(fmt::format("{}: '{}' stands there twice", path, key));
       KV_ASSIGN(values[key], values_of(path, key, entry.second));
     }
   } catch (const YAML::BadFile&) {
-    return usage(fmt::format("--config: {} cannot be read", path));
+    return usage_error(fmt::format("--config: {} cannot be read", path));
   } catch (const YAML::Exception& error) {
-    return usage(fmt::format("{}: line {}: {}", path, error.mark.line + 1, error.msg));
+    return usage_error(fmt::format("{}: line {}: {}", path, error.mark.line + 1, error.msg));
   }
   return values;
 }
@@ -90,7 +89,7 @@ Result<FileValues> read_file(const std::string& path, const std::vector<std::str
 Status take_truth(Setting& setting) {
   if (!setting.is_flag || setting.origin == Origin::fallback || setting.origin == Origin::flag) return ok_status();
   const std::optional<bool> on = setting.values.size() == 1 ? truth(setting.values[0]) : std::nullopt;
-  if (!on) return usage(fmt::format("{}: {} is '{}'; true or false is wanted", setting.source, setting.name, setting.values[0]));
+  if (!on) return usage_error(fmt::format("{}: {} is '{}'; true or false is wanted", setting.source, setting.name, setting.values[0]));
   setting.values = *on ? std::vector<std::string>{"true"} : std::vector<std::string>{};
   return ok_status();
 }

@@ -18,7 +18,7 @@
 namespace kvasir::cli {
 namespace {
 
-struct Flags {
+struct TokenizeFlags {
   std::string model;
   std::string text;
   bool text_given = false;
@@ -42,7 +42,7 @@ void print_table(const text::Tokenizer& tokenizer, const std::vector<TokenId>& i
   out << table.render() << fmt::format("{} tokens\n", ids.size());
 }
 
-int tokenize(const Flags& flags, Console& console) {
+int tokenize(const TokenizeFlags& flags, Console& console) {
   Result<artifact::GgufFile> file = open_model_file(flags.model);
   if (!file.ok()) return report_error(console, file.error());
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_gguf(*file);
@@ -64,7 +64,7 @@ int tokenize(const Flags& flags, Console& console) {
 }  // namespace
 
 Command add_tokenize(CLI::App& root) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TokenizeFlags>();
   CLI::App* app = root.add_subcommand("tokenize", "Turn text into token ids; reads stdin byte for byte, or --text");
   add_model_argument(*app, flags->model);
   CLI::Option* text = app->add_option("--text", flags->text, "The text (default: all of stdin)")->type_name("TEXT");
