@@ -43,7 +43,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_library(KVASIR_XXHASH xxhash REQUIRED)
 
 # kvasir_precompiled_json(TARGET): its sources find JSON and formatting read already.
-file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "// its precompiled header is what others use\n")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/precompiled.cpp" CONTENT "// its precompiled header is what others use\n")
 if(KVASIR_PRECOMPILED)
   # For ccache; and GCC 12 sees ghosts in short strings that come out of a precompiled header.
   set(kvasir_precompiled_options "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess;-Wno-array-bounds;-Wno-restrict>")
