@@ -28,6 +28,7 @@ Command add_bench(CLI::App& root);
 Command add_doctor(CLI::App& root);
 Command add_plan(CLI::App& root);
 Command add_serve(CLI::App& root);
+Command add_convert_heads(CLI::App& root);
 Command add_record(CLI::App& root);
 Command add_record_show(CLI::App& record);  // `record show`
 Command add_record_diff(CLI::App& record);  // `record diff`

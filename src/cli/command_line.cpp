@@ -34,6 +34,7 @@ class CommandLine {
     root_.get_formatter()->column_width(36);
     commands_ = {add_inspect(root_), add_plan(root_), add_tokenize(root_), add_run(root_), add_perplexity(root_), add_bench(root_), add_serve(root_), add_doctor(root_)};
     commands_.push_back(add_bench_serve(*root_.get_subcommand("bench")));
+    commands_.push_back(add_convert_heads(root_));
     commands_.push_back(add_record(root_));
     CLI::App& record = *root_.get_subcommand("record");
     commands_.insert(commands_.end(), {add_record_show(record), add_record_diff(record)});

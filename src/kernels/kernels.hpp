@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "format/block_layout.hpp"
+#include "format/reach.hpp"
 #include "kernels/packed_matrix.hpp"
 #include "platform/isa.hpp"
 
@@ -61,14 +62,21 @@ struct MatmulOutput {
 struct AttentionQuery {
   const format::PagedKvView* kv = nullptr;
   std::uint32_t layer = 0;             // slot in the cache group
-  const BlockId* blocks = nullptr;     // the sequence's blocks in token order
+  const BlockId* blocks = nullptr;     // the sequence's blocks in token order, from number first_block on
+  std::uint32_t first_block = 0;       // the blocks before it are left behind: no row reaches them
   std::uint32_t heads = 0;             // query heads; a multiple of the layout's kv_heads
   const float* q = nullptr;            // [rows][heads][head_dim], row stride q_stride floats
   std::size_t q_stride = 0;
   float* out = nullptr;                // the same shape, row stride out_stride floats
   std::size_t out_stride = 0;
-  std::uint32_t first_position = 0;    // absolute position of row 0; row r sees keys 0 .. first_position + r
+  std::uint32_t first_position = 0;    // absolute position of row 0
+  format::Reach reach = {};            // row r sees keys reach.first_key(first_position + r) .. first_position + r
   float scale = 1;                     // q is multiplied by it first
+  const float* sinks = nullptr;        // [heads]: a score more in each softmax, whose value is zero; null = none
+
+  // The first and the last span that row `row` sees keys of.
+  std::uint32_t first_span(std::uint32_t row) const { return reach.first_key(first_position + row) / format::kSpanTokens; }
+  std::uint32_t last_span(std::uint32_t row) const { return (first_position + row) / format::kSpanTokens; }
 };
 
 // Rows [row_begin, row_end) of a query and the `heads / kv_heads` query heads of one KV head: "lines". Line index =
@@ -134,7 +142,8 @@ struct KernelSet {
   // k_to: first element (channel stride format::kKeysPerTile elements); v_to: contiguous.
   void (*store_kv)(const float* k, const float* v, std::size_t head_dim, format::KvFormat format, std::byte* k_to, std::byte* v_to);
 
-  // Attention of a tile over span `span` (keys 256*span .. 256*span+255 that the line sees; at least one line sees one):
+  // Attention of a tile over span `span` (keys 256*span .. 256*span+255 that the line sees: causal edge and reach; at least one
+  // line sees one):
   //   score = sum over channels in order, from +0: fma(q[c] * scale, k[c], s)
   //   max = 16-lane max over the visible keys (lane = key % 16);  p = exp_f32(score - max), 0 for keys not visible
   //   sum = 16-lane sum of p over the span's 256 slots;  out[c] = fma(p, v[c], out[c]) over visible keys in order, from +0
@@ -145,7 +154,8 @@ struct KernelSet {
   // A line whose next.max is -infinity is left alone; one whose into.max is -infinity takes next as it is.
   void (*attention_merge)(SpanState into, SpanState next, std::size_t lines, std::size_t head_dim);
 
-  // The tile's lines to their place in query->out: out[c] * (1 / sum).
+  // The tile's lines to their place in query->out: out[c] * inverse, with inverse = 1 / sum; where there are sinks:
+  //   m = max(max, sink); a = exp_f32(max - m); b = exp_f32(sink - m); inverse = a / fma(sum, a, b)
   void (*attention_finish)(const AttentionTile& tile, SpanState state);
 };
 

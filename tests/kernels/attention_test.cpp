@@ -22,6 +22,7 @@ constexpr Heads kHeads[] = {{6, 1}, {10, 2}, {14, 2}, {24, 4}, {9, 3}, {28, 4}, 
 constexpr std::uint32_t kHeadDims[] = {8, 16, 32, 64, 96, 128, 256};
 constexpr std::uint32_t kBlockTokens[] = {16, 32, 64};
 constexpr std::uint32_t kLengths[] = {1, 5, 15, 16, 17, 255, 256, 257, 600};
+constexpr format::Reach kReaches[] = {{}, {1, false}, {16, false}, {100, false}, {}, {17, true}, {255, false}, {256, true}, {300, false}, {64, true}, {400, true}};
 constexpr format::KvType kTypes[] = {format::KvType::f32, format::KvType::f16, format::KvType::bf16};
 
 // One case: the last `rows` positions of a sequence of `length` tokens attend.
@@ -29,13 +30,18 @@ struct Case {
   Heads heads;
   KvSpec kv;
   std::uint32_t rows = 1, tile_rows = 1;
+  format::Reach reach = {};
+  bool sinks = false;
 
   AttentionRun run() const {
-    return {.heads = heads.query,
-            .rows = rows,
-            .first_position = kv.tokens - rows,
-            .tile_rows = tile_rows,
-            .scale = 1.0f / std::sqrt(static_cast<float>(kv.head_dim))};
+    AttentionRun run = {.heads = heads.query,
+                        .rows = rows,
+                        .first_position = kv.tokens - rows,
+                        .tile_rows = tile_rows,
+                        .scale = 1.0f / std::sqrt(static_cast<float>(kv.head_dim)),
+                        .reach = reach};
+    if (sinks) run.sinks = Random(kv.seed + 2000).normals(heads.query, 2);
+    return run;
   }
   std::vector<float> queries() const {
     return Random(kv.seed + 1000).normals(std::size_t{rows} * heads.query * kv.head_dim, 2);
@@ -44,7 +50,8 @@ struct Case {
     return "heads " + std::to_string(heads.query) + "/" + std::to_string(heads.kv) + ", head_dim " +
            std::to_string(kv.head_dim) + ", block " + std::to_string(kv.block_tokens) + ", length " +
            std::to_string(kv.tokens) + ", rows " + std::to_string(rows) + " in tiles of " + std::to_string(tile_rows) +
-           ", K " + std::string(format::to_string(kv.format.k)) + ", V " + std::string(format::to_string(kv.format.v));
+           ", K " + std::string(format::to_string(kv.format.k)) + ", V " + std::string(format::to_string(kv.format.v)) +
+           (reach.chunked ? ", chunk " : ", window ") + std::to_string(reach.window) + (sinks ? ", sinks" : "");
   }
 };
 
@@ -66,6 +73,8 @@ std::vector<Case> covering_cases() {
       const std::uint32_t affordable = 600'000 / (heads.query * head_dim * c.kv.tokens) + 1;
       c.rows = std::min({c.kv.tokens, affordable, 1 + i * 5 % 19});
       c.tile_rows = std::min(1 + i % 7, static_cast<std::uint32_t>(kMaxAttentionLines) / (heads.query / heads.kv));
+      c.reach = kReaches[(i * 3 + i / 11) % std::size(kReaches)];
+      c.sinks = i % 4 == 1;
       cases.push_back(c);
       ++i;
     }
@@ -163,11 +172,42 @@ TEST_P(AttentionEveryClass, FutureKeysDoNotTravel) {
       }
 }
 
+// What a row has left behind must not reach it, whatever lies there: at every edge of windows and chunks, inside a tile of
+// keys and at its ends, in one span and across two.
+TEST_P(AttentionEveryClass, KeysLeftBehindDoNotTravel) {
+  for (format::KvType type : kTypes)
+    for (const format::Reach reach : {format::Reach{1, false}, {15, false}, {16, false}, {17, false}, {40, false}, {256, false}, {257, false}, {16, true}, {32, true}, {48, true}, {256, true}})
+      for (std::uint32_t tokens : {49u, 64u, 290u}) {
+        Case c;
+        c.heads = {4, 2};
+        c.kv = {.kv_heads = 2, .head_dim = 32, .block_tokens = 16, .tokens = tokens, .format = {type, type}, .seed = tokens};
+        c.rows = 19;
+        c.tile_rows = 19;
+        c.reach = reach;
+        const std::vector<float> q = c.queries();
+        KvMemory kv(c.kv);
+        const std::vector<float> clean = attend(set(), kv, q, c.run());
+        for (std::uint32_t row : {0u, 5u, 18u}) {   // ever more keys become NaN: those before what this row sees
+          const std::uint32_t position = tokens - 19 + row, first = reach.first_key(position);
+          for (std::uint32_t key = 0; key < first; ++key) kv.poison(key, std::byte{0xff});
+          std::vector<float> dirty = attend(set(), kv, q, c.run());
+          const std::size_t from = std::size_t{row} * 4 * 32;
+          const Comparison same = compare(std::span(dirty).subspan(from), std::span(clean).subspan(from));
+          ASSERT_TRUE(same) << c.name() << ", NaN before row " << row << ": " << same.message;
+        }
+        kv.poison(reach.first_key(tokens - 1), std::byte{0xff});   // the last row's first key
+        const std::vector<float> seen = attend(set(), kv, q, c.run());
+        EXPECT_TRUE(std::isnan(seen[std::size_t{18} * 4 * 32])) << c.name() << ": a key within reach is seen";
+      }
+}
+
 // Promise 1 at this level: one row at a time, all at once, or in any tiles.
 TEST_P(AttentionEveryClass, TilesDoNotShow) {
   for (format::KvType type : kTypes)
     for (std::uint32_t head_dim : {24u, 64u}) {
       Case c;
+      if (head_dim == 64) c.reach = {20, false};
+      c.sinks = type == format::KvType::f16;
       c.heads = {9, 3};
       c.kv = {
           .kv_heads = 3, .head_dim = head_dim, .block_tokens = 32, .tokens = 280, .format = {type, type}, .seed = 6};
@@ -251,9 +291,13 @@ std::vector<float> stored(std::vector<float> row, format::KvType type) {
 }
 
 TEST_P(AttentionEveryClass, IsAccurate) {
+  std::uint32_t which = 0;
   for (std::uint32_t tokens : {1u, 17u, 256u, 600u})
     for (std::uint32_t head_dim : {16u, 64u}) {
       Case c;
+      constexpr format::Reach kJudged[] = {{}, {16, false}, {17, true}, {300, false}, {255, false}};
+      c.reach = kJudged[which++ % 5];
+      c.sinks = which % 2 == 0;
       c.heads = {4, 2};
       c.kv = {.kv_heads = 2,
               .head_dim = head_dim,
@@ -270,10 +314,12 @@ TEST_P(AttentionEveryClass, IsAccurate) {
         for (std::uint32_t head = 0; head < 4; ++head) {
           const std::vector<float> k = stored(kv.k_rows(head / 2), format::KvType::f16);
           const std::vector<float> v = stored(kv.v_rows(head / 2), format::KvType::bf16);
-          const std::size_t keys = c.run().first_position + row + 1, at = (std::size_t{row} * 4 + head) * head_dim;
+          const AttentionRun run = c.run();
+          const std::uint32_t position = run.first_position + row;
+          const std::size_t first = c.reach.first_key(position), keys = position + 1 - first, at = (std::size_t{row} * 4 + head) * head_dim;
           std::vector<reference::Judged> wanted(head_dim);
-          const double score = reference::attention(q.data() + at, k.data(), v.data(), keys, head_dim,
-                                                    double{c.run().scale}, wanted.data());
+          const double score = reference::attention(q.data() + at, k.data() + first * head_dim, v.data() + first * head_dim, keys, head_dim,
+                                                    double{run.scale}, wanted.data(), c.sinks ? &run.sinks[head] : nullptr);
           for (std::size_t i = 0; i < head_dim; ++i)
             EXPECT_LE(std::fabs(double{out[at + i]} - wanted[i].value),
                       attention_bound(keys, head_dim, score) * wanted[i].magnitude)

@@ -280,16 +280,20 @@ std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::v
                           const AttentionRun& run) {
   const std::uint32_t head_dim = kv.spec().head_dim;
   std::vector<float> out(std::size_t{run.rows} * run.heads * head_dim, -77.0f);
+  const std::uint32_t first_block = run.reach.first_key(run.first_position) / kv.spec().block_tokens;
   const AttentionQuery query = {.kv = &kv.view(),
                                 .layer = KvMemory::kLayer,
-                                .blocks = kv.blocks(),
+                                .blocks = kv.blocks() + first_block,
+                                .first_block = first_block,
                                 .heads = run.heads,
                                 .q = q.data(),
                                 .q_stride = std::size_t{run.heads} * head_dim,
                                 .out = out.data(),
                                 .out_stride = std::size_t{run.heads} * head_dim,
                                 .first_position = run.first_position,
-                                .scale = run.scale};
+                                .reach = run.reach,
+                                .scale = run.scale,
+                                .sinks = run.sinks.empty() ? nullptr : run.sinks.data()};
   KV_CHECK(q.size() == out.size(), "queries are [rows][heads][head_dim]");
   KV_CHECK(run.first_position + run.rows <= kv.spec().tokens, "rows stand in the sequence");
   for (std::uint32_t kv_head = 0; kv_head < kv.spec().kv_heads; ++kv_head)
@@ -300,9 +304,8 @@ std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::v
       StateMemory next(tile.lines(), head_dim);
       platform::AlignedArray<float> scratch(attention_scratch_floats(tile.lines(), head_dim));
       std::memset(scratch.data(), 0xff, scratch.size() * sizeof(float));
-      set.attention_span(tile, 0, merged.state(), scratch.data());
-      const std::uint32_t last_key = run.first_position + tile.row_end - 1;
-      for (std::uint32_t span = 1; span <= last_key / format::kSpanTokens; ++span) {
+      set.attention_span(tile, query.first_span(begin), merged.state(), scratch.data());
+      for (std::uint32_t span = query.first_span(begin) + 1; span <= query.last_span(tile.row_end - 1); ++span) {
         set.attention_span(tile, span, next.state(), scratch.data());
         set.attention_merge(merged.state(), next.state(), tile.lines(), head_dim);
       }

@@ -120,6 +120,8 @@ class KvMemory {
 struct AttentionRun {
   std::uint32_t heads = 1, rows = 1, first_position = 0, tile_rows = 1;
   float scale = 0.125f;
+  format::Reach reach = {};
+  std::vector<float> sinks = {};   // [heads], or none
 };
 std::vector<float> attend(const KernelSet& set, const KvMemory& kv, const std::vector<float>& q,
                           const AttentionRun& run);

@@ -23,27 +23,32 @@ struct Line {
       : row(tile.row_begin + line / tile.group()), head(tile.kv_head * tile.group() + line % tile.group()) {}
 };
 
-// How many keys of the span row `row` sees: the causal edge, at most the whole span.
-std::size_t visible_keys(const AttentionQuery& query, std::size_t row, std::uint32_t span) {
-  const std::size_t keys = std::size_t{query.first_position} + row + 1;  // from the start of the sequence
-  const std::size_t begin = std::size_t{span} * kSpanTokens;
-  return keys <= begin ? 0 : std::min<std::size_t>(keys - begin, kSpanTokens);
-}
+// The keys [begin, end) of the span that row `row` sees; begin = end: none.
+struct Visible {
+  std::size_t begin = 0, end = 0;
+  Visible(const AttentionQuery& query, std::size_t row, std::uint32_t span) {
+    const auto position = static_cast<std::uint32_t>(query.first_position + row);
+    const std::size_t start = std::size_t{span} * kSpanTokens;
+    const auto in_span = [start](std::size_t key) { return key <= start ? 0 : std::min<std::size_t>(key - start, kSpanTokens); };
+    end = in_span(std::size_t{position} + 1);
+    begin = std::min(in_span(query.reach.first_key(position)), end);
+  }
+};
 
 float load(format::KvType type, const std::byte* from) {
   return float_at(format::element_bytes(type), type == format::KvType::bf16, from);
 }
 
-// The first `keys` keys of the span in f32: k and v are [keys][head_dim]. Slots behind them are not read.
-void load_span(const AttentionTile& tile, std::uint32_t span, std::size_t keys, float* k, float* v) {
+// Keys [begin, end) of the span in f32, at their places of k and v: [256][head_dim]. Other slots are not read.
+void load_span(const AttentionTile& tile, std::uint32_t span, std::size_t begin, std::size_t end, float* k, float* v) {
   const AttentionQuery& query = *tile.query;
   const format::BlockLayout& layout = query.kv->layout;
   const format::KvFormat format = layout.format();
   const std::size_t head_dim = layout.head_dim();
-  for (std::size_t key = 0; key < keys; ++key) {
+  for (std::size_t key = begin; key < end; ++key) {
     const std::size_t position = std::size_t{span} * kSpanTokens + key;
     const auto offset = static_cast<std::uint32_t>(position % layout.block_tokens());
-    const std::byte* block = query.kv->blocks.address(query.blocks[position / layout.block_tokens()]);
+    const std::byte* block = query.kv->blocks.address(query.blocks[position / layout.block_tokens() - query.first_block]);
     const std::byte* k_from = block + layout.k_offset(query.layer, tile.kv_head, offset);
     const std::byte* v_from = block + layout.v_offset(query.layer, tile.kv_head, offset);
     for (std::size_t c = 0; c < head_dim; ++c) {
@@ -53,13 +58,13 @@ void load_span(const AttentionTile& tile, std::uint32_t span, std::size_t keys, 
   }
 }
 
-// One line over the `keys` keys it sees (at least one). q is scaled already; out is [head_dim].
+// One line over the keys [begin, end) it sees (at least one). q is scaled already; out is [head_dim].
 KVASIR_FMA_CLONES
-void attend(const float* q, const float* k, const float* v, std::size_t keys, std::size_t head_dim, float& max_to,
-            float& sum_to, float* out) {
+void attend(const float* q, const float* k, const float* v, std::size_t begin, std::size_t end, std::size_t head_dim,
+            float& max_to, float& sum_to, float* out) {
   std::array<float, kSpanTokens> scores{};
   LaneMax max;
-  for (std::size_t key = 0; key < keys; ++key) {
+  for (std::size_t key = begin; key < end; ++key) {
     float score = 0;
     for (std::size_t c = 0; c < head_dim; ++c) score = std::fma(q[c], k[key * head_dim + c], score);
     scores[key] = score;
@@ -69,12 +74,21 @@ void attend(const float* q, const float* k, const float* v, std::size_t keys, st
 
   LaneSum sum;
   std::fill(out, out + head_dim, 0.0f);
-  for (std::size_t key = 0; key < keys; ++key) {
+  for (std::size_t key = begin; key < end; ++key) {
     const float p = exp_f32(scores[key] - max_to);
-    sum.add(key, p);  // the slots behind the last key would add +0
+    sum.add(key, p);  // the other slots would add +0
     for (std::size_t c = 0; c < head_dim; ++c) out[c] = std::fma(p, v[key * head_dim + c], out[c]);
   }
   sum_to = sum.total();
+}
+
+// What weighted values are multiplied by at the end.
+KVASIR_FMA_CLONES
+float inverse_of(float max, float sum, const float* sink) {
+  if (sink == nullptr) return 1.0f / sum;
+  const float m = max_of(max, *sink);
+  const float a = exp_f32(max - m), b = exp_f32(*sink - m);
+  return a / std::fma(sum, a, b);
 }
 
 }  // namespace
@@ -85,13 +99,14 @@ void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState sta
   float* q = scratch;  // of one line
   float* k = q + head_dim;
   float* v = k + kSpanTokens * head_dim;
-  load_span(tile, span, visible_keys(query, tile.row_end - 1, span), k, v);  // the last row sees the most
+  // The first row reaches furthest back, the last one furthest on.
+  load_span(tile, span, Visible(query, tile.row_begin, span).begin, Visible(query, tile.row_end - 1, span).end, k, v);
 
   for (std::size_t index = 0; index < tile.lines(); ++index) {
     const Line line(tile, index);
-    const std::size_t keys = visible_keys(query, line.row, span);
+    const Visible keys(query, line.row, span);
     float* out = state.out + index * head_dim;
-    if (keys == 0) {
+    if (keys.begin == keys.end) {
       state.max[index] = kNoKey;
       state.sum[index] = 0;
       std::fill(out, out + head_dim, 0.0f);
@@ -99,7 +114,7 @@ void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState sta
     }
     for (std::size_t c = 0; c < head_dim; ++c)
       q[c] = query.q[line.row * query.q_stride + line.head * head_dim + c] * query.scale;
-    attend(q, k, v, keys, head_dim, state.max[index], state.sum[index], out);
+    attend(q, k, v, keys.begin, keys.end, head_dim, state.max[index], state.sum[index], out);
   }
 }
 
@@ -128,7 +143,7 @@ void attention_finish(const AttentionTile& tile, SpanState state) {
   const std::size_t head_dim = query.kv->layout.head_dim();
   for (std::size_t index = 0; index < tile.lines(); ++index) {
     const Line line(tile, index);
-    const float inverse = 1.0f / state.sum[index];
+    const float inverse = inverse_of(state.max[index], state.sum[index], query.sinks == nullptr ? nullptr : &query.sinks[line.head]);
     float* to = query.out + line.row * query.out_stride + line.head * head_dim;
     for (std::size_t c = 0; c < head_dim; ++c) to[c] = state.out[index * head_dim + c] * inverse;
   }

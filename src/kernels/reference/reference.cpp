@@ -25,7 +25,7 @@ void rms_norm(const float* x, const float* weight, std::size_t n, double epsilon
 double silu_mul(double gate, double up) { return gate / (1.0 + std::exp(-gate)) * up; }
 
 double attention(const float* q, const float* k, const float* v, std::size_t keys, std::size_t head_dim, double scale,
-                 Judged* out) {
+                 Judged* out, const float* sink) {
   std::vector<double> scores(keys);
   double largest_magnitude = 0;
   for (std::size_t key = 0; key < keys; ++key) {
@@ -33,8 +33,9 @@ double attention(const float* q, const float* k, const float* v, std::size_t key
     scores[key] = score.value * scale;
     largest_magnitude = std::max(largest_magnitude, score.magnitude * std::fabs(scale));
   }
-  const double max = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
+  double max = *std::max_element(scores.begin(), scores.end());
+  if (sink != nullptr) max = std::max(max, double{*sink});
+  double sum = sink != nullptr ? std::exp(double{*sink} - max) : 0;
   std::fill(out, out + head_dim, Judged{});
   for (std::size_t key = 0; key < keys; ++key) {
     const double p = std::exp(scores[key] - max);

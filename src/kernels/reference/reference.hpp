@@ -23,8 +23,9 @@ void rms_norm(const float* x, const float* weight, std::size_t n, double epsilon
 double silu_mul(double gate, double up);
 
 // One query head over `keys` keys: softmax(scale * K q) V. k and v: [keys][head_dim]; out: [head_dim], the magnitude
-// being the weighted mean of |v|. Returns the largest magnitude of a score, which bounds every score's error.
+// being the weighted mean of |v|. sink: a score more whose value is zero; null = none. Returns the largest magnitude of a
+// score, which bounds every score's error.
 double attention(const float* q, const float* k, const float* v, std::size_t keys, std::size_t head_dim, double scale,
-                 Judged* out);
+                 Judged* out, const float* sink = nullptr);
 
 }  // namespace kvasir::kernels::reference

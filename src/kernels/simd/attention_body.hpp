@@ -12,26 +12,36 @@ struct Span {
   const AttentionTile* tile;
   const AttentionQuery* query;
   const format::BlockLayout* layout;
-  std::size_t index, group, lines, head_dim, padded, keys, block_tokens;
+  std::size_t index, group, lines, head_dim, padded;
+  std::size_t first, keys;   // keys [first, keys) are those that some line sees: the first row reaches furthest back, the last one furthest on
+  std::size_t block_tokens;
   float *q, *weights, *k_floats, *v_floats;   // scratch: scaled queries, scores then weights, K tiles, V groups
 
   Span(const AttentionTile& t, std::uint32_t span, float* scratch)
       : tile(&t), query(t.query), layout(&t.query->kv->layout), index(span), group(t.group()), lines(t.lines()),
         head_dim(layout->head_dim()), padded((head_dim + kLanes - 1) / kLanes * kLanes),
-        keys(visible(t.row_end - t.row_begin - 1)), block_tokens(layout->block_tokens()), q(scratch),
+        first(begin(0)), keys(visible(t.row_end - t.row_begin - 1)), block_tokens(layout->block_tokens()), q(scratch),
         weights(q + lines * padded), k_floats(weights + lines * kKeys), v_floats(k_floats + kKeys * padded) {}
 
-  // Keys of the span that row `row` of the tile sees.
-  KV_INLINE std::size_t visible(std::size_t row) const {
-    const std::size_t all = std::size_t{query->first_position} + tile->row_begin + row + 1;
-    const std::size_t begin = index * kKeys;
-    if (all <= begin) return 0;
-    return all - begin < kKeys ? all - begin : kKeys;
+  // How many keys of the span lie before `key` of the sequence.
+  KV_INLINE std::size_t in_span(std::size_t key) const {
+    const std::size_t start = index * kKeys;
+    if (key <= start) return 0;
+    return key - start < kKeys ? key - start : kKeys;
   }
+  KV_INLINE std::uint32_t position(std::size_t row) const {
+    return query->first_position + tile->row_begin + static_cast<std::uint32_t>(row);
+  }
+  // Row `row` of the tile sees keys [begin(row), visible(row)) of the span; none where begin is not less.
+  KV_INLINE std::size_t visible(std::size_t row) const { return in_span(std::size_t{position(row)} + 1); }
+  KV_INLINE std::size_t begin(std::size_t row) const { return in_span(query->reach.first_key(position(row))); }
   KV_INLINE std::size_t visible_to_line(std::size_t line) const { return visible(line / group); }
+  KV_INLINE std::size_t begin_of_line(std::size_t line) const { return begin(line / group); }
+  // Where whole tiles begin that hold key `first`.
+  KV_INLINE std::size_t first_tile() const { return first / format::kKeysPerTile * format::kKeysPerTile; }
   // The block that holds key `key` of the span.
   KV_INLINE const std::byte* block(std::size_t key) const {
-    return query->kv->blocks.address(query->blocks[(index * kKeys + key) / block_tokens]);
+    return query->kv->blocks.address(query->blocks[(index * kKeys + key) / block_tokens - query->first_block]);
   }
   KV_INLINE std::size_t offset(std::size_t key) const { return (index * kKeys + key) % block_tokens; }
   KV_INLINE const std::byte* k_tile(std::size_t key) const {
@@ -51,11 +61,11 @@ KV_INLINE void scale_queries(const Span& s) {
   }
 }
 
-// Scores of lines [first, lines) against one K tile of 16 keys, starting at key `key` of the span.
+// Scores of lines [first, last) against one K tile of 16 keys, starting at key `key` of the span.
 template <class T>
-KV_INLINE void score_tile(const Span& s, std::size_t first, std::size_t key, const T* k_tile) {
-  for (std::size_t line = first; line < s.lines; line += kPanelRows) {
-    const std::size_t count = s.lines - line < kPanelRows ? s.lines - line : kPanelRows;
+KV_INLINE void score_tile(const Span& s, std::size_t first, std::size_t last, std::size_t key, const T* k_tile) {
+  for (std::size_t line = first; line < last; line += kPanelRows) {
+    const std::size_t count = last - line < kPanelRows ? last - line : kPanelRows;
     panel(count, s.q + line * s.padded, s.padded, PanelB<T>{k_tile, format::kKeysPerTile, 0}, s.head_dim,
           PanelC{s.weights + line * kKeys + key, kKeys, kLanes, false}, 1);
   }
@@ -76,7 +86,7 @@ KV_INLINE void panel_of_lines(const Span& s, const float* a, std::size_t a_strid
 template <class T>
 KV_INLINE void scores_direct(const Span& s) {
   const std::size_t tile_elements = s.head_dim * format::kKeysPerTile;
-  for (std::size_t key = 0; key < s.keys;) {   // a block at a time: its tiles are neighbours
+  for (std::size_t key = s.first_tile(); key < s.keys;) {   // a block at a time: its tiles are neighbours
     const std::size_t in_block = s.block_tokens - s.offset(key);
     const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
     const std::byte* tiles = s.k_tile(key);
@@ -90,24 +100,29 @@ KV_INLINE void scores_direct(const Span& s) {
 template <class T>
 KV_INLINE void scores_converted(const Span& s) {
   const std::size_t rows = s.lines / s.group;
-  std::size_t row = 0;   // rows before it see none of this tile, nor of later ones
-  for (std::size_t key = 0; key < s.keys; key += format::kKeysPerTile) {
+  std::size_t row = 0;     // rows before it see none of this tile, nor of later ones
+  std::size_t reach = 0;   // rows before it look back on this tile
+  for (std::size_t key = s.first_tile(); key < s.keys; key += format::kKeysPerTile) {
     const T* from = reinterpret_cast<const T*>(s.k_tile(key));
     const float* tile = s.k_floats;
     if constexpr (std::is_same_v<T, float>) tile = from;
     else
       for (std::size_t c = 0; c < s.head_dim; ++c) store(s.k_floats + c * kLanes, load_as(from + c * kLanes));
     while (row < rows && s.visible(row) <= key) ++row;
-    score_tile(s, row * s.group, key, tile);
+    while (reach < rows && s.begin(reach) < key + format::kKeysPerTile) ++reach;
+    if (row < reach) score_tile(s, row * s.group, reach * s.group, key, tile);
   }
 }
 
-// Scores to weights in place: exp(score - max) over the `keys` keys a line sees, +0 up to the last tile any line uses.
-KV_INLINE void soften(const Span& s, std::size_t keys, float* scores, float& max_to, float& sum_to) {
+// Scores to weights in place: exp(score - max) over the keys [begin, keys) a line sees, +0 from there up to the last tile any
+// line uses.
+KV_INLINE void soften(const Span& s, std::size_t begin, std::size_t keys, float* scores, float& max_to, float& sum_to) {
   const Floats none = broadcast(-__builtin_inff());
+  const std::size_t low = begin / kLanes * kLanes;
   const std::size_t whole = keys / kLanes * kLanes, used = (s.keys + kLanes - 1) / kLanes * kLanes;
+  if (low < begin) store(scores + low, first_lanes(begin - low, none, load(scores + low)));   // left behind: below any score, weight +0
   Floats largest = none;
-  for (std::size_t i = 0; i < whole; i += kLanes) largest = older_max(largest, load(scores + i));
+  for (std::size_t i = low; i < whole; i += kLanes) largest = older_max(largest, load(scores + i));
   if (whole < keys) {   // a lane without a key keeps what it has: the older value, whatever it is
     const Floats next = older_max(largest, load(scores + whole));
     largest = first_lanes(keys - whole, next, largest);
@@ -115,7 +130,7 @@ KV_INLINE void soften(const Span& s, std::size_t keys, float* scores, float& max
   max_to = max_lanes(largest);
   const Floats max = broadcast(max_to);
   Floats sum = zero();
-  for (std::size_t i = 0; i < whole; i += kLanes) {
+  for (std::size_t i = low; i < whole; i += kLanes) {
     const Floats p = exp_lanes(sub(load(scores + i), max));
     store(scores + i, p);
     sum = add(sum, p);
@@ -148,7 +163,7 @@ KV_INLINE void values_converted(const Span& s, const SpanState& state, std::size
 
 template <class T>
 KV_INLINE void convert_values(const Span& s) {
-  for (std::size_t key = 0; key < s.keys; ++key) {
+  for (std::size_t key = s.first; key < s.keys; ++key) {
     const T* from = reinterpret_cast<const T*>(s.v_row(key));
     std::size_t c = 0;
     for (; c + kLanes <= s.head_dim; c += kLanes) store(s.v_floats + (c / kLanes * kKeys + key) * kLanes, load_as(from + c));
@@ -160,14 +175,18 @@ KV_INLINE void convert_values(const Span& s) {
   }
 }
 
-// Lines in sixes. Their rows see different last keys: the common ones together, the rest line by line, so that no line
-// ever multiplies a value it may not see.
+// Lines in sixes. Their rows see different first and last keys: the common ones together, those before and after line by
+// line, so that no line ever multiplies a value it may not see.
 KV_INLINE void values_by_lines(const Span& s, const SpanState& state) {
   for (std::size_t line = 0; line < s.lines; line += kPanelRows) {
     const std::size_t count = s.lines - line < kPanelRows ? s.lines - line : kPanelRows;
-    const std::size_t common = s.visible_to_line(line);
-    values_converted(s, state, line, count, 0, common);
-    for (std::size_t r = 0; r < count; ++r) values_converted(s, state, line + r, 1, common, s.visible_to_line(line + r));
+    const std::size_t to = s.visible_to_line(line), from = s.begin_of_line(line + count - 1) < to ? s.begin_of_line(line + count - 1) : to;
+    for (std::size_t r = 0; r < count; ++r) values_converted(s, state, line + r, 1, s.begin_of_line(line + r), from);
+    values_converted(s, state, line, count, from, to);
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::size_t begin = s.begin_of_line(line + r);
+      values_converted(s, state, line + r, 1, begin > to ? begin : to, s.visible_to_line(line + r));
+    }
   }
 }
 
@@ -176,7 +195,7 @@ KV_INLINE void values_by_lines(const Span& s, const SpanState& state) {
 template <class T>
 KV_INLINE void values_direct(const Span& s, const SpanState& state) {
   const std::size_t stored = std::size_t{s.query->first_position} + s.tile->row_end - s.index * kKeys;   // from this span on
-  for (std::size_t key = 0; key < s.keys;) {
+  for (std::size_t key = s.first; key < s.keys;) {
     const std::size_t in_block = s.block_tokens - s.offset(key);
     const std::size_t keys = s.keys - key < in_block ? s.keys - key : in_block;
     const std::byte* row = s.v_row(key);
@@ -205,9 +224,9 @@ void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState sta
   });
   for (std::size_t line = 0; line < s.lines; ++line) {
     for (std::size_t c = 0; c < s.head_dim; ++c) state.out[line * s.head_dim + c] = 0.0f;
-    const std::size_t keys = s.visible_to_line(line);
-    if (keys != 0) {
-      soften(s, keys, s.weights + line * kKeys, state.max[line], state.sum[line]);
+    const std::size_t keys = s.visible_to_line(line), begin = s.begin_of_line(line);
+    if (begin < keys) {
+      soften(s, begin, keys, s.weights + line * kKeys, state.max[line], state.sum[line]);
     } else {
       state.max[line] = -__builtin_inff();
       state.sum[line] = 0.0f;
@@ -247,12 +266,20 @@ void attention_merge(SpanState into, SpanState next, std::size_t lines, std::siz
   }
 }
 
+KV_INLINE float inverse_of(float max, float sum, const float* sink) {
+  if (sink == nullptr) return 1.0f / sum;
+  const float m = max > *sink ? max : *sink;
+  const float a = exp_f32(max - m), b = exp_f32(*sink - m);
+  return a / __builtin_fmaf(sum, a, b);
+}
+
 void attention_finish(const AttentionTile& tile, SpanState state) {
   const AttentionQuery& query = *tile.query;
   const std::size_t head_dim = query.kv->layout.head_dim(), group = tile.group();
   for (std::size_t line = 0; line < tile.lines(); ++line) {
-    const float inverse = 1.0f / state.sum[line];
-    float* to = query.out + (tile.row_begin + line / group) * query.out_stride + (tile.kv_head * group + line % group) * head_dim;
+    const std::size_t head = tile.kv_head * group + line % group;
+    const float inverse = inverse_of(state.max[line], state.sum[line], query.sinks == nullptr ? nullptr : query.sinks + head);
+    float* to = query.out + (tile.row_begin + line / group) * query.out_stride + head * head_dim;
     for (std::size_t c = 0; c < head_dim; ++c) to[c] = state.out[line * head_dim + c] * inverse;
   }
 }
