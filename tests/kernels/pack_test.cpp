@@ -36,6 +36,14 @@ artifact::TensorType tensor_type(SourceEncoding encoding) {
       return TensorType::q5_k;
     case SourceEncoding::q6_k:
       return TensorType::q6_k;
+    case SourceEncoding::q2_k:
+      return TensorType::q2_k;
+    case SourceEncoding::q3_k:
+      return TensorType::q3_k;
+    case SourceEncoding::iq4_nl:
+      return TensorType::iq4_nl;
+    case SourceEncoding::iq4_xs:
+      return TensorType::iq4_xs;
   }
   return TensorType::f32;
 }
