@@ -66,6 +66,9 @@ constexpr Shape kShapes[] = {
     {"qwen2.5 gate+up", 896, 9728, kernels::WeightForm::u5_d},
     {"qwen2.5 down", 4864, 896, kernels::WeightForm::u4_sm},
     {"qwen2.5 down", 4864, 896, kernels::WeightForm::u6_s2},
+    {"qwen2.5 down, Q2_K", 4864, 896, kernels::WeightForm::u2_f2m},
+    {"qwen2.5 down, Q3_K", 4864, 896, kernels::WeightForm::u3_f2},
+    {"qwen2.5 down, IQ4", 4864, 896, kernels::WeightForm::t4_s},
     {"qwen2.5 vocabulary", 896, 151936, kernels::WeightForm::u8_d},
 };
 
@@ -76,7 +79,8 @@ AlignedBuffer make_weights(const Shape& shape, std::size_t copies) {
   std::vector<std::byte> half(t.half_bytes());
   std::uint32_t state = 1;
   for (std::byte& b : half) b = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
-  const bool small = t.scales == kernels::ScaleKind::d || t.scales == kernels::ScaleKind::dm;
+  using kernels::ScaleKind;
+  const bool small = t.scales != ScaleKind::s && t.scales != ScaleKind::sm && t.scales != ScaleKind::s2;
   const float scale = 0x1p-8f;
   const std::uint16_t scale_f16 = format::encode_f16(scale);
   for (std::size_t at = t.code_bytes; at < half.size(); at += small ? 2 : 4)
@@ -311,7 +315,9 @@ void bench_pack(Setting& s) {
   };
   for (const Named& named : {Named{"pack q4_1", SourceEncoding::q4_1}, Named{"pack q5_0", SourceEncoding::q5_0},
                              Named{"pack q8_0", SourceEncoding::q8_0}, Named{"pack q4_k", SourceEncoding::q4_k},
-                             Named{"pack q6_k", SourceEncoding::q6_k}, Named{"pack f32", SourceEncoding::f32}}) {
+                             Named{"pack q6_k", SourceEncoding::q6_k}, Named{"pack q2_k", SourceEncoding::q2_k},
+                             Named{"pack q3_k", SourceEncoding::q3_k}, Named{"pack iq4_xs", SourceEncoding::iq4_xs},
+                             Named{"pack f32", SourceEncoding::f32}}) {
     const kernels::SourceBlock block = kernels::source_block(named.encoding);
     const std::size_t row_bytes = k / block.elements * block.bytes;
     const std::vector<std::byte> source(32 * row_bytes, std::byte{0x35});

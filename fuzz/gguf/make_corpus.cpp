@@ -53,7 +53,8 @@ int main(int count, char** arguments) {
   const std::string folder = std::string(arguments[1]) + "/";
   for (const std::uint32_t version : {2u, 3u}) test::write_file(folder + "values-v" + std::to_string(version), every_value(version).bytes());
   for (const TensorType type : {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q4_0, TensorType::q4_1, TensorType::q5_0,
-                                TensorType::q5_1, TensorType::q8_0, TensorType::q4_k, TensorType::q5_k, TensorType::q6_k})
+                                TensorType::q5_1, TensorType::q8_0, TensorType::q2_k, TensorType::q3_k, TensorType::q4_k, TensorType::q5_k,
+                                TensorType::q6_k, TensorType::iq4_nl, TensorType::iq4_xs})
     test::write_file(folder + "model-" + std::string(artifact::to_string(type)), model(type == TensorType::f16 ? "qwen2" : "llama", type).bytes());
   return 0;
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -89,6 +90,38 @@ void block_k(Bytes p, float* out, Code code) {
   }
 }
 
+// scales[16] qs[64] d[2] dmin[2]. A byte of scales covers 16 values: scale low nibble, minimum high nibble. Each half of
+// 128 values has 32 bytes of qs, two bits for each of four groups of 32 values.
+void block_q2_k(Bytes p, float* out) {
+  const float d = load_f16(p + 80);
+  const float dmin = load_f16(p + 82);
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const int code = p[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 0x03;
+    const float scale = d * static_cast<float>(p[i / 16] & 0x0f);
+    const float min = dmin * static_cast<float>(p[i / 16] >> 4);
+    out[i] = scale * static_cast<float>(code) - min;
+  }
+}
+
+// The j-th of 16 scales of Q3_K, 6 bits with 32 for zero: bytes 0-7 hold the lower four bits of scales 0-7 (low nibbles)
+// and 8-15 (high nibbles), bytes 8-11 the upper two bits of scales j, j + 4, j + 8 and j + 12.
+int q3_k_scale(Bytes scales, std::uint32_t j) {
+  const int low = scales[j % 8] >> (j / 8 * 4) & 0x0f;
+  const int high = scales[8 + j % 4] >> (j / 4 * 2) & 0x03;
+  return (low | high << 4) - 32;
+}
+
+// hmask[32] qs[64] scales[12] d[2]. qs as Q2_K's; bit j of hmask[i] is the third bit of value i of the j-th 32 values.
+void block_q3_k(Bytes p, float* out) {
+  const float d = load_f16(p + 108);
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const int low = p[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 0x03;
+    const int high = p[i % 32] >> (i / 32) & 1;
+    const float scale = d * static_cast<float>(q3_k_scale(p + 96, i / 16));
+    out[i] = scale * static_cast<float>((low | high << 2) - 4);
+  }
+}
+
 void block_q4_k(Bytes p, float* out) {  // d[2] dmin[2] scales[12] qs[128]: sub-blocks 2k and 2k+1 share 32 bytes
   block_k(p, out, [qs = p + 16](std::uint32_t j, std::uint32_t i) { return qs[j / 2 * 32 + i] >> (j % 2 * 4) & 0x0f; });
 }
@@ -112,6 +145,26 @@ void block_q6_k(Bytes p, float* out) {
   }
 }
 
+// What the sixteen codes of IQ4_NL and IQ4_XS stand for: steps that grow away from zero.
+constexpr std::array<std::int8_t, 16> kNonlinear = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+void block_iq4_nl(Bytes p, float* out) {  // d[2] qs[16]
+  const float d = load_f16(p);
+  for (std::uint32_t i = 0; i < 32; ++i) out[i] = d * static_cast<float>(kNonlinear[nibble32(p + 2, i)]);
+}
+
+// d[2] scales_h[2] scales_l[4] qs[128]: 32 values share 16 bytes of qs and a scale of 6 bits with 32 for zero, the lower
+// four in a nibble of scales_l, the upper two in scales_h.
+void block_iq4_xs(Bytes p, float* out) {
+  const float d = load_f16(p);
+  const std::uint16_t high = load_u16(p + 2);
+  for (std::uint32_t j = 0; j < 8; ++j) {
+    const int scale = (p[4 + j / 2] >> (j % 2 * 4) & 0x0f) | (high >> (j * 2) & 0x03) << 4;
+    const float step = d * static_cast<float>(scale - 32);
+    for (std::uint32_t i = 0; i < 32; ++i) out[j * 32 + i] = step * static_cast<float>(kNonlinear[nibble32(p + 8 + j * 16, i)]);
+  }
+}
+
 using BlockDecoder = void (*)(Bytes, float*);
 
 BlockDecoder decoder(TensorType type) {
@@ -124,9 +177,13 @@ BlockDecoder decoder(TensorType type) {
     case TensorType::q5_0: return block_q5_0;
     case TensorType::q5_1: return block_q5_1;
     case TensorType::q8_0: return block_q8_0;
+    case TensorType::q2_k: return block_q2_k;
+    case TensorType::q3_k: return block_q3_k;
     case TensorType::q4_k: return block_q4_k;
     case TensorType::q5_k: return block_q5_k;
     case TensorType::q6_k: return block_q6_k;
+    case TensorType::iq4_nl: return block_iq4_nl;
+    case TensorType::iq4_xs: return block_iq4_xs;
   }
   check_failed(__FILE__, __LINE__, "type", "a tensor type is one of the enumerators");
 }

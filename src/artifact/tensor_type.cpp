@@ -23,9 +23,13 @@ constexpr std::array kTraits = {
     Traits{TensorType::q5_0, "Q5_0", 32, 2 + 4 + 16},
     Traits{TensorType::q5_1, "Q5_1", 32, 2 + 2 + 4 + 16},
     Traits{TensorType::q8_0, "Q8_0", 32, 2 + 32},
+    Traits{TensorType::q2_k, "Q2_K", 256, 16 + 64 + 2 + 2},
+    Traits{TensorType::q3_k, "Q3_K", 256, 32 + 64 + 12 + 2},
     Traits{TensorType::q4_k, "Q4_K", 256, 2 + 2 + 12 + 128},
     Traits{TensorType::q5_k, "Q5_K", 256, 2 + 2 + 12 + 32 + 128},
     Traits{TensorType::q6_k, "Q6_K", 256, 128 + 64 + 16 + 2},
+    Traits{TensorType::iq4_nl, "IQ4_NL", 32, 2 + 16},
+    Traits{TensorType::iq4_xs, "IQ4_XS", 256, 2 + 2 + 4 + 128},
 };
 
 // The types ggml numbers that are not offered here, so that a refusal can call them by name.
@@ -34,10 +38,9 @@ struct ForeignType {
   std::string_view name;
 };
 constexpr std::array kForeign = {
-    ForeignType{4, "Q4_2"},      ForeignType{5, "Q4_3"},      ForeignType{9, "Q8_1"},      ForeignType{10, "Q2_K"},
-    ForeignType{11, "Q3_K"},     ForeignType{15, "Q8_K"},     ForeignType{16, "IQ2_XXS"},  ForeignType{17, "IQ2_XS"},
-    ForeignType{18, "IQ3_XXS"},  ForeignType{19, "IQ1_S"},    ForeignType{20, "IQ4_NL"},   ForeignType{21, "IQ3_S"},
-    ForeignType{22, "IQ2_S"},    ForeignType{23, "IQ4_XS"},   ForeignType{24, "I8"},       ForeignType{25, "I16"},
+    ForeignType{4, "Q4_2"},      ForeignType{5, "Q4_3"},      ForeignType{9, "Q8_1"},      ForeignType{15, "Q8_K"},
+    ForeignType{16, "IQ2_XXS"},  ForeignType{17, "IQ2_XS"},   ForeignType{18, "IQ3_XXS"},  ForeignType{19, "IQ1_S"},
+    ForeignType{21, "IQ3_S"},    ForeignType{22, "IQ2_S"},    ForeignType{24, "I8"},       ForeignType{25, "I16"},
     ForeignType{26, "I32"},      ForeignType{27, "I64"},      ForeignType{28, "F64"},      ForeignType{29, "IQ1_M"},
     ForeignType{31, "Q4_0_4_4"}, ForeignType{32, "Q4_0_4_8"}, ForeignType{33, "Q4_0_8_8"}, ForeignType{34, "TQ1_0"},
     ForeignType{35, "TQ2_0"},    ForeignType{39, "MXFP4"},    ForeignType{40, "NVFP4"},    ForeignType{41, "Q1_0"},

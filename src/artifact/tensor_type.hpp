@@ -18,13 +18,13 @@ namespace kvasir::artifact {
 // Values are GGUF's ggml_type numbers.
 enum class TensorType : std::uint32_t {
   f32 = 0, f16 = 1, q4_0 = 2, q4_1 = 3, q5_0 = 6, q5_1 = 7, q8_0 = 8,
-  q4_k = 12, q5_k = 13, q6_k = 14, bf16 = 30,
+  q2_k = 10, q3_k = 11, q4_k = 12, q5_k = 13, q6_k = 14, iq4_nl = 20, iq4_xs = 23, bf16 = 30,
 };
 
-// Names as in the field: "F32", "Q4_K".
+// Names as in the field: "F32", "Q4_K", "IQ4_NL".
 std::string_view to_string(TensorType type);
 
-// The type for a number in a file. Errors: unsupported, naming the type if ggml knows it ("IQ4_NL"), else the number.
+// The type for a number in a file. Errors: unsupported, naming the type if ggml knows it ("IQ3_S"), else the number.
 Result<TensorType> tensor_type_from_ggml(std::uint32_t number);
 
 // Elements that share one stored block, and that block's bytes. F32: 1 and 4. Q4_K: 256 and 144.

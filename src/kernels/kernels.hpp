@@ -118,8 +118,11 @@ struct KernelSet {
 
   // Integer forms x quantized activations, tiles [tile_begin, tile_end) for all `rows` rows. Per output, from F = +0, for
   // each block in order, with dot = sum of (code - zero) * q, exact in int32:
-  //   d:  F = fma(float(dot), d * a.d, F)          dm, sm:  F = fma(float(dot), d * a.d, F);  F = fma(m, a.ds, F)
-  //   s2: F = fma(float(dot of inputs 0-15), s0 * a.d, F);  F = fma(float(dot of inputs 16-31), s1 * a.d, F)
+  //   d, s:    F = fma(float(dot), s * a.d, F)
+  //   dm, sm:  F = fma(float(dot), s * a.d, F);  F = fma(m, a.ds, F)
+  //   s2, f2:  F = fma(float(dot of inputs 0-15), s0 * a.d, F);  F = fma(float(dot of inputs 16-31), s1 * a.d, F)
+  //   f2m:     for h = 0, then 1, with dot_h and sum_h those of the half's 16 inputs (sum_0 = a.sum_low, sum_1 = a.sum - sum_0):
+  //            F = fma(float(dot_h), s_h * a.d, F);  F = fma(m_h, a.d * float(sum_h), F)
   void (*matmul_int8)(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin,
                       std::size_t tile_end, MatmulOutput out);
 

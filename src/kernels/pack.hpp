@@ -1,6 +1,6 @@
 // From GGUF tensor rows to packed tiles. Nothing is rounded: unpacking a tile gives bit for bit the values that GGUF
 // dequantization gives (value = d * q, or d * q + m in two roundings; the K-quants' products d*sc and dmin*mn are
-// exact). Thread rule: pure in the arguments; threads may pack different tiles of one matrix at once.
+// exact, and so is IQ4_XS's d*sc). Thread rule: pure in the arguments; threads may pack different tiles of one matrix at once.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,9 @@
 namespace kvasir::kernels {
 
 // How a source row stores its k elements: GGUF's block formats of the same names.
-enum class SourceEncoding : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
+enum class SourceEncoding : std::uint8_t {
+  f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs,
+};
 
 // The form that keeps every value of an encoding.
 WeightForm form_of(SourceEncoding encoding);

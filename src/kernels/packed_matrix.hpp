@@ -7,16 +7,22 @@
 // Float forms (f32, f16, bf16):   tile = [k][32 outputs]
 //
 // Integer forms: k is a multiple of 32 (one block). A tile is [k/32][2 halves of 16 outputs]; a half-block is
-//   codes                         lane = output o (16), byte i (4):
-//     4 low bits, 256 B           vector j = 0..3: byte (o, i): low nibble = k 4j+i, high nibble = k 16+4j+i
-//     5th bit, 64 B (u5)          byte (o, i): bit 2j+h = bit 4 of the code of k = 16h + 4j + i
-//     5th and 6th bit, 128 B (u6) two vectors p = 0, 1 (j = 2p, 2p+1): byte (o, i): bits 2b, 2b+1 with b = 2(j&1)+h
-//     8 bits, 512 B (u8)          vector j = 0..7: byte (o, i) = code of k = 4j+i
-//   scales                        16 outputs each:
+//   codes                         vectors of 64 bytes: lane = output o (16), byte i (4)
+//     8 bits                      vector j = 0..7: byte (o, i) = code of k = 4j+i
+//     fewer                       one or two planes, the lowest bits of all codes first:
+//                                 2 bits: 2      3 bits: 2, 1      4 bits: 4      5 bits: 4, 1      6 bits: 4, 2
+//                                 a plane of w bits a code is w vectors: the code of k = 16h + 4j + i is number b = 2j + h
+//                                 of its byte (o, i), and stands in vector b*w/8 from bit b*w%8
+//   scales                        16 outputs each, h = k/16 within the block:
 //     d   f16 d                                   value = d * (code - zero)
+//     s   f32 s                                   value = s * (code - zero)
 //     dm  f16 d, f16 m                            value = d * code + m
-//     sm  f32 s, f32 m                            value = s * code + m     (K-quants: s = d*sc, m = -(dmin*mn), both exact)
-//     s2  f32 s0, f32 s1                          value = s_h * (code - zero), h = k/16 within the block (Q6_K)
+//     sm  f32 s, f32 m                            value = s * code + m
+//     s2  f32 s0, f32 s1                          value = s_h * (code - zero)
+//     f2  f16 d, i8 c0, i8 c1                     value = s_h * (code - zero), s_h = d * c_h
+//     f2m f16 d, f16 dm, u8 c0, u8 c1             value = s_h * code + m_h, s_h = d * (c_h & 15), m_h = -(dm * (c_h >> 4))
+//   A K-quant's products of scales (d*sc, dmin*mn) are exact in f32, whether stored (s, sm, s2) or made on the way (f2, f2m).
+//   Table forms (t4) store 4 bits a code that number an entry of kTableCodes, and that entry is the code.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +36,8 @@ inline constexpr std::size_t kBlockInputs = 32;
 
 enum class WeightForm : std::uint8_t {
   f32, f16, bf16,
+  u2_f2m, // Q2_K
+  u3_f2,  // Q3_K, zero 4
   u4_d,   // Q4_0, zero 8
   u4_dm,  // Q4_1
   u4_sm,  // Q4_K
@@ -38,18 +46,31 @@ enum class WeightForm : std::uint8_t {
   u5_sm,  // Q5_K
   u6_s2,  // Q6_K, zero 32
   u8_d,   // Q8_0, zero 128
+  t4_d,   // IQ4_NL, zero 128
+  t4_s,   // IQ4_XS, zero 128
 };
 
-enum class ScaleKind : std::uint8_t { none, d, dm, sm, s2 };
+// What the codes of the table forms stand for: GGUF's table of IQ4_NL and IQ4_XS (-127, -104, ... 113) plus 128.
+inline constexpr std::uint8_t kTableCodes[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+
+enum class ScaleKind : std::uint8_t { none, d, s, dm, sm, s2, f2, f2m };
+
+// Is something added to scale * code?
+constexpr bool has_offset(ScaleKind kind) { return kind == ScaleKind::dm || kind == ScaleKind::sm || kind == ScaleKind::f2m; }
+// Has each half of a block's inputs a scale of its own?
+constexpr bool has_two_scales(ScaleKind kind) { return kind == ScaleKind::s2 || kind == ScaleKind::f2 || kind == ScaleKind::f2m; }
 
 struct FormTraits {
   int bits = 0;                 // of a code; 0 for the float forms
   int zero = 0;                 // subtracted from a code
+  bool table = false;           // the stored bits number a code of kTableCodes
   ScaleKind scales = ScaleKind::none;
   std::size_t code_bytes = 0;   // of a half-block
   std::size_t scale_bytes = 0;  // of a half-block
   std::size_t element_bytes = 0;   // of a float form
   constexpr std::size_t half_bytes() const { return code_bytes + scale_bytes; }
+  constexpr int low_plane() const { return bits < 4 ? 2 : 4; }   // its bits a code; for fewer than 8 bits
+  constexpr int high_plane() const { return bits - low_plane(); }
 };
 
 constexpr FormTraits traits(WeightForm form) {
@@ -57,6 +78,8 @@ constexpr FormTraits traits(WeightForm form) {
     case WeightForm::f32: return {.element_bytes = 4};
     case WeightForm::f16: return {.element_bytes = 2};
     case WeightForm::bf16: return {.element_bytes = 2};
+    case WeightForm::u2_f2m: return {.bits = 2, .scales = ScaleKind::f2m, .code_bytes = 128, .scale_bytes = 96};
+    case WeightForm::u3_f2: return {.bits = 3, .zero = 4, .scales = ScaleKind::f2, .code_bytes = 192, .scale_bytes = 64};
     case WeightForm::u4_d: return {.bits = 4, .zero = 8, .scales = ScaleKind::d, .code_bytes = 256, .scale_bytes = 32};
     case WeightForm::u4_dm: return {.bits = 4, .scales = ScaleKind::dm, .code_bytes = 256, .scale_bytes = 64};
     case WeightForm::u4_sm: return {.bits = 4, .scales = ScaleKind::sm, .code_bytes = 256, .scale_bytes = 128};
@@ -65,6 +88,8 @@ constexpr FormTraits traits(WeightForm form) {
     case WeightForm::u5_sm: return {.bits = 5, .scales = ScaleKind::sm, .code_bytes = 320, .scale_bytes = 128};
     case WeightForm::u6_s2: return {.bits = 6, .zero = 32, .scales = ScaleKind::s2, .code_bytes = 384, .scale_bytes = 128};
     case WeightForm::u8_d: return {.bits = 8, .zero = 128, .scales = ScaleKind::d, .code_bytes = 512, .scale_bytes = 32};
+    case WeightForm::t4_d: return {.bits = 4, .zero = 128, .table = true, .scales = ScaleKind::d, .code_bytes = 256, .scale_bytes = 32};
+    case WeightForm::t4_s: return {.bits = 4, .zero = 128, .table = true, .scales = ScaleKind::s, .code_bytes = 256, .scale_bytes = 64};
   }
   return {};
 }

@@ -17,9 +17,13 @@ SourceEncoding encoding_of(TensorType type) {
     case TensorType::q5_0: return SourceEncoding::q5_0;
     case TensorType::q5_1: return SourceEncoding::q5_1;
     case TensorType::q8_0: return SourceEncoding::q8_0;
+    case TensorType::q2_k: return SourceEncoding::q2_k;
+    case TensorType::q3_k: return SourceEncoding::q3_k;
     case TensorType::q4_k: return SourceEncoding::q4_k;
     case TensorType::q5_k: return SourceEncoding::q5_k;
     case TensorType::q6_k: return SourceEncoding::q6_k;
+    case TensorType::iq4_nl: return SourceEncoding::iq4_nl;
+    case TensorType::iq4_xs: return SourceEncoding::iq4_xs;
   }
   KV_CHECK(false, "every tensor type has an encoding");
   return SourceEncoding::f32;

@@ -117,7 +117,7 @@ std::vector<Lie> tensor_lies() {
   lies.push_back(lying_tensor("FiveDims", {1, 1, 1, 1, 1}, 0, {"5 dimensions", "1 to 4"}));
   lies.push_back(lying_tensor("HalfABlock", {33, 1}, 0, {"rows of 33", "Q4_0", "multiple of 32"}, 2));
   lies.push_back(lying_tensor("UnknownTensorType", {1}, 0, {"4096 is unknown"}, 4096, ErrorCode::unsupported));
-  lies.push_back(lying_tensor("TypeNotOffered", {32}, 0, {"IQ4_NL is not offered", "Q4_K"}, 20, ErrorCode::unsupported));
+  lies.push_back(lying_tensor("TypeNotOffered", {32}, 0, {"IQ3_S is not offered", "Q4_K"}, 21, ErrorCode::unsupported));
   lies.push_back(lying_tensor("OffsetPastEnd", {1}, 1 << 20, {"offset 1048576", "truncated"}));
   lies.push_back(lying_tensor("OffsetWraps", {8}, kMax - 31, {"offset 18446744073709551584", "truncated"}));
   lies.push_back(lying_tensor("OffsetUnaligned", {1}, 4, {"offset is 4", "multiples of the alignment 32"}));

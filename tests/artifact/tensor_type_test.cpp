@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array kAll = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q4_0,
                              TensorType::q4_1, TensorType::q5_0, TensorType::q5_1, TensorType::q8_0,
-                             TensorType::q4_k, TensorType::q5_k, TensorType::q6_k};
+                             TensorType::q2_k, TensorType::q3_k, TensorType::q4_k, TensorType::q5_k,
+                             TensorType::q6_k, TensorType::iq4_nl, TensorType::iq4_xs};
 
 std::vector<std::byte> read_golden() {
   std::ifstream file(KVASIR_SOURCE_DIR "/tests/data/gguf/dequantize.bin", std::ios::binary);
@@ -83,13 +84,13 @@ TEST(TensorType, NumbersNamesAndSizesAreGgmls) {
   EXPECT_EQ(to_string(*q4_k), "Q4_K");
   EXPECT_EQ(block_elements(TensorType::f32), 1u);
   EXPECT_EQ(block_bytes(TensorType::f32), 4u);
-  const std::vector<std::uint32_t> bytes = {4, 2, 2, 18, 20, 22, 24, 34, 144, 176, 210};
+  const std::vector<std::uint32_t> bytes = {4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136};
   for (std::size_t i = 0; i < kAll.size(); ++i) EXPECT_EQ(block_bytes(kAll[i]), bytes[i]) << to_string(kAll[i]);
   for (const TensorType type : kAll) EXPECT_EQ(*tensor_type_from_ggml(static_cast<std::uint32_t>(type)), type);
 }
 
 TEST(TensorType, OtherTypesAreRefusedByTheirName) {
-  for (const auto& [number, name] : {std::pair{20u, "IQ4_NL"}, {10u, "Q2_K"}, {24u, "I8"}, {39u, "MXFP4"}}) {
+  for (const auto& [number, name] : {std::pair{21u, "IQ3_S"}, {16u, "IQ2_XXS"}, {24u, "I8"}, {39u, "MXFP4"}}) {
     const auto type = tensor_type_from_ggml(number);
     ASSERT_FALSE(type.ok());
     EXPECT_EQ(type.error().code, ErrorCode::unsupported);

@@ -56,8 +56,8 @@ TEST(TinyModel, EqualSpecsGiveEqualBytesAndOtherSeedsOthers) {
 
 TEST(TinyModel, EveryTypeGivesCentredWeightsOfTheDeviationTheirFanInAsksFor) {
   for (const TensorType type : {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q4_0, TensorType::q4_1,
-                                TensorType::q5_0, TensorType::q5_1, TensorType::q8_0, TensorType::q4_k, TensorType::q5_k,
-                                TensorType::q6_k}) {
+                                TensorType::q5_0, TensorType::q5_1, TensorType::q8_0, TensorType::q2_k, TensorType::q3_k,
+                                TensorType::q4_k, TensorType::q5_k, TensorType::q6_k, TensorType::iq4_nl, TensorType::iq4_xs}) {
     const TinyModel model = make_tiny_model(TinyModelSpec::k_quants(type));
     const auto* tensor = model.file.find_tensor("blk.1.ffn_down.weight");
     ASSERT_NE(tensor, nullptr);

@@ -12,6 +12,7 @@
 
 #include "artifact/gguf.hpp"
 #include "tests/engine/continuation_cases.hpp"
+#include "tests/engine/tiny_engine.hpp"
 
 namespace kvasir::engine::test {
 namespace {
@@ -83,6 +84,21 @@ TEST_F(ContinuationHashes, OfTinyModelsInEveryClass) {
             std::string(platform::to_string(isa)));
     }
   }
+}
+
+// Every matrix of one type: its loading and its kernels, under both kinds of activations.
+TEST_F(ContinuationHashes, OfTensorTypesInEveryClass) {
+  using artifact::TensorType;
+  for (const TensorType type : {TensorType::q2_k, TensorType::q3_k, TensorType::q4_k, TensorType::q5_k, TensorType::q6_k,
+                                TensorType::iq4_nl, TensorType::iq4_xs})
+    for (const model::Compute compute : {model::Compute::int8, model::Compute::f32})
+      for (const platform::Isa isa : platform::available_isas()) {
+        const auto model = load_tiny(kvasir::test::TinyModelSpec::k_quants(type), compute, isa);
+        const std::string name = std::string("tiny/") + std::string(artifact::to_string(type)) + "/f16/" +
+                                 (compute == model::Compute::int8 ? "int8" : "f32");
+        check(name, logits_hash(model, format::KvType::f16, {.chunk = 16, .isa = isa}, {.prompt = 40, .answer = 4}),
+              std::string(platform::to_string(isa)));
+      }
 }
 
 TEST_F(ContinuationHashes, OfTheDefaultModel) {

@@ -204,6 +204,14 @@ struct Int8Judge {
   double steps = 0;      // sum of |w| d: what an error of one activation step is worth
   double magnitude = 0;  // sum of the magnitudes of the chain's terms
 };
+// What a block's offsets add to the chain: one term, or one for each half of the inputs.
+double offset_magnitude(WeightForm form, const exact::Scales& s, const ActivationPanels& a, std::size_t at) {
+  if (!has_two_scales(traits(form).scales)) return std::fabs(double{s.offset[0]} * double{a.ds[at]});
+  const int sums[2] = {a.sum_low[at], a.sum[at] - a.sum_low[at]};
+  double magnitude = 0;
+  for (std::size_t h = 0; h < 2; ++h) magnitude += std::fabs(double{s.offset[h]} * double{a.d[at]} * sums[h]);
+  return magnitude;
+}
 Int8Judge judge(const PackedMatrix& w, std::size_t output, const float* x, const ActivationPanels& a, std::size_t row) {
   Int8Judge j;
   for (std::size_t block = 0; block < w.k / kBlockInputs; ++block) {
@@ -213,19 +221,19 @@ Int8Judge judge(const PackedMatrix& w, std::size_t output, const float* x, const
     int dots[2] = {0, 0};
     for (std::size_t i = 0; i < kBlockInputs; ++i) {
       const int code = exact::code_at(w.form, half, output % kHalfOutputs, i) - traits(w.form).zero;
-      const double weight = double{s.scale[i / 16]} * code + double{s.offset};
+      const double weight = double{s.scale[i / 16]} * code + double{s.offset[i / 16]};
       j.value += double{x[block * kBlockInputs + i]} * weight;
       j.steps += std::fabs(weight) * double{a.d[at]};
       dots[i / 16] += code * a.q[at * kBlockInputs + i];
     }
     for (std::size_t h = 0; h < 2; ++h) j.magnitude += std::fabs(double{s.scale[h]} * double{a.d[at]} * dots[h]);
-    j.magnitude += std::fabs(double{s.offset} * double{a.ds[at]});
+    j.magnitude += offset_magnitude(w.form, s, a, at);
   }
   return j;
 }
 
 // Two errors: an activation is off by at most half a step (and 4 units of up to 127 steps on the way to its code); the
-// chain has at most two fused steps a block over terms that were rounded once (s * d; d * sum).
+// chain has a fused step for each scale and each offset of a block, over terms that were rounded once (s * d; d * sum).
 TEST_P(MatmulEveryClass, Int8ErrorIsHalfAnActivationStep) {
   const std::size_t n = 40, k = 512, rows = 3;
   Random random(32);
@@ -233,12 +241,13 @@ TEST_P(MatmulEveryClass, Int8ErrorIsHalfAnActivationStep) {
   const Activations a = quantize(set(), x.data(), k, rows, k);
   for (SourceEncoding encoding : integer_encodings()) {
     const Matrix w = random_matrix(encoding, n, k, 32);
+    const std::size_t steps = traits(w.view.form).scales == ScaleKind::f2m ? 4 : 2;
     Output out(rows, n, 1);
     set().matmul_int8(w.view, a.panels, rows, 0, w.view.count(), out.view(false));
     for (std::size_t o = 0; o < n; ++o)
       for (std::size_t row = 0; row < rows; ++row) {
         const Int8Judge j = judge(w.view, o, x.data() + row * k, a.panels, row);
-        const double chain = gamma_of(2 * (k / kBlockInputs) + 1) * j.magnitude;
+        const double chain = gamma_of(steps * (k / kBlockInputs) + 1) * j.magnitude;
         const double bound = j.steps * (0.5 + 127 * 4 * kUnit) + chain;
         EXPECT_LE(std::fabs(double{out.data[row * out.stride + o]} - j.value), bound) << name_of(encoding);
       }

@@ -36,6 +36,14 @@ artifact::TensorType tensor_type(SourceEncoding encoding) {
       return TensorType::q5_k;
     case SourceEncoding::q6_k:
       return TensorType::q6_k;
+    case SourceEncoding::q2_k:
+      return TensorType::q2_k;
+    case SourceEncoding::q3_k:
+      return TensorType::q3_k;
+    case SourceEncoding::iq4_nl:
+      return TensorType::iq4_nl;
+    case SourceEncoding::iq4_xs:
+      return TensorType::iq4_xs;
   }
   return TensorType::f32;
 }
@@ -107,6 +115,33 @@ TEST(Pack, OneCodeStandsWhereTheLayoutSays) {
       EXPECT_EQ(half[j * 64 + lane * 4 + i], h == 0 ? std::byte{0x0b} : std::byte{0xb0});
       EXPECT_EQ(half[256 + lane * 4 + i], static_cast<std::byte>(1u << (2 * j + h)));
       EXPECT_EQ(std::count(tile.begin(), tile.end(), std::byte{0}), static_cast<std::ptrdiff_t>(tile.size() - 2));
+    }
+}
+
+// The same for two planes of fewer bits, and for scales kept as factors.
+TEST(Pack, ThreeBitCodesAndTheirFactorsStandWhereTheLayoutSays) {
+  const std::size_t k = 256, row_bytes = source_row_bytes(SourceEncoding::q3_k, k);
+  const std::size_t half_bytes = traits(WeightForm::u3_f2).half_bytes();
+  for (std::size_t output : {std::size_t{0}, std::size_t{17}, std::size_t{31}})
+    for (std::size_t input = 0; input < k; ++input) {
+      std::vector<std::byte> source(32 * row_bytes, std::byte{0});
+      std::byte* block = source.data() + output * row_bytes;
+      block[32 + input / 128 * 32 + input % 32] = static_cast<std::byte>(2u << (input % 128 / 32 * 2));  // low bits 10
+      block[input % 32] = static_cast<std::byte>(1u << (input / 32));                                    // and the third
+      block[108] = std::byte{0x34};
+      block[109] = std::byte{0x12};
+      std::vector<std::byte> tile(tile_bytes(WeightForm::u3_f2, k));
+      pack_tile(SourceEncoding::q3_k, source.data(), row_bytes, 32, k, tile.data());
+
+      const std::byte* half = tile.data() + (input / 32 * 2 + output / 16) * half_bytes;
+      const std::size_t i = input % 4, lane = output % 16, number = 2 * (input % 16 / 4) + input % 32 / 16;
+      EXPECT_EQ(half[number / 4 * 64 + lane * 4 + i], static_cast<std::byte>(2u << (number % 4 * 2)));
+      EXPECT_EQ(half[128 + lane * 4 + i], static_cast<std::byte>(1u << number));
+      EXPECT_EQ(std::count(half, half + 192, std::byte{0}), 190);
+      EXPECT_EQ(half[192 + lane * 2], std::byte{0x34});
+      EXPECT_EQ(half[192 + lane * 2 + 1], std::byte{0x12});
+      EXPECT_EQ(half[192 + 32 + lane], std::byte{0xe0}) << "a stored scale of 0 is -32";
+      EXPECT_EQ(half[192 + 48 + lane], std::byte{0xe0});
     }
 }
 

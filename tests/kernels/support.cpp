@@ -73,7 +73,8 @@ constexpr EncodingName kEncodings[] = {
     {SourceEncoding::f32, "f32"},   {SourceEncoding::f16, "f16"},   {SourceEncoding::bf16, "bf16"},
     {SourceEncoding::q4_0, "q4_0"}, {SourceEncoding::q4_1, "q4_1"}, {SourceEncoding::q5_0, "q5_0"},
     {SourceEncoding::q5_1, "q5_1"}, {SourceEncoding::q8_0, "q8_0"}, {SourceEncoding::q4_k, "q4_k"},
-    {SourceEncoding::q5_k, "q5_k"}, {SourceEncoding::q6_k, "q6_k"},
+    {SourceEncoding::q5_k, "q5_k"}, {SourceEncoding::q6_k, "q6_k"}, {SourceEncoding::q2_k, "q2_k"},
+    {SourceEncoding::q3_k, "q3_k"}, {SourceEncoding::iq4_nl, "iq4_nl"}, {SourceEncoding::iq4_xs, "iq4_xs"},
 };
 
 // Byte offsets of the f16 scales in a stored block.
@@ -82,7 +83,13 @@ std::vector<std::size_t> scale_offsets(SourceEncoding encoding) {
     case SourceEncoding::q4_0:
     case SourceEncoding::q5_0:
     case SourceEncoding::q8_0:
+    case SourceEncoding::iq4_nl:
+    case SourceEncoding::iq4_xs:
       return {0};
+    case SourceEncoding::q2_k:
+      return {80, 82};
+    case SourceEncoding::q3_k:
+      return {108};
     case SourceEncoding::q6_k:
       return {208};
     case SourceEncoding::f32:

@@ -53,7 +53,9 @@ TEST(Load, TakesWhatTheFootprintSays) {
     specs.push_back(TinyModelSpec::gqa());
     specs.back().architecture = architecture;
   }
-  for (const auto type : {artifact::TensorType::q4_k, artifact::TensorType::q5_k, artifact::TensorType::q6_k})
+  using artifact::TensorType;
+  for (const auto type : {TensorType::q2_k, TensorType::q3_k, TensorType::q4_k, TensorType::q5_k, TensorType::q6_k,
+                          TensorType::iq4_nl, TensorType::iq4_xs})
     specs.push_back(TinyModelSpec::k_quants(type));
   specs.push_back(TinyModelSpec::mha());
   specs.back().rope_factors = true;

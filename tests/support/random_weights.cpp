@@ -64,6 +64,53 @@ void put_q6_k_block(ByteSink& sink, float deviation, PhiloxSequence& random) {
   put_f16(sink, deviation / quant_deviation(6) / kMeanScale * around_one(random));
 }
 
+// A scale and a minimum of equal codes a byte: dmin = d * (mean quant) centres every 16 values.
+void put_q2_k_block(ByteSink& sink, float deviation, PhiloxSequence& random) {
+  constexpr float kMeanScale = 10;
+  for (int i = 0; i < 16; ++i) sink.put(static_cast<std::uint8_t>((4 + random.below(12)) * 0x11));
+  put_random(sink, 64, random);
+  const float d = deviation / quant_deviation(2) / kMeanScale * around_one(random);
+  put_f16(sink, d);
+  put_f16(sink, d * 1.5f);
+}
+
+// A 6-bit scale with 32 for zero: either sign, and far enough from zero.
+std::uint8_t signed_scale(PhiloxSequence& random) {
+  const auto magnitude = static_cast<int>(10 + random.below(22));
+  return static_cast<std::uint8_t>(32 + (random.below(2) == 0 ? magnitude : -magnitude));
+}
+constexpr float kMeanSignedScale = 21.5f;
+
+void put_q3_k_block(ByteSink& sink, float deviation, PhiloxSequence& random) {
+  put_random(sink, 32 + 64, random);
+  std::array<std::uint8_t, 16> scale{};
+  for (std::uint8_t& s : scale) s = signed_scale(random);
+  for (std::size_t j = 0; j < 8; ++j) sink.put(static_cast<std::uint8_t>((scale[j] & 15) | (scale[j + 8] & 15) << 4));
+  for (std::size_t j = 0; j < 4; ++j)
+    sink.put(static_cast<std::uint8_t>(scale[j] >> 4 | scale[j + 4] >> 4 << 2 | scale[j + 8] >> 4 << 4 | scale[j + 12] >> 4 << 6));
+  put_f16(sink, deviation / quant_deviation(3) / kMeanSignedScale * around_one(random));
+}
+
+constexpr float kTableDeviation = 67.4f;  // of IQ4_NL's and IQ4_XS's sixteen values, from zero
+
+void put_iq4_nl_block(ByteSink& sink, float deviation, PhiloxSequence& random) {
+  put_f16(sink, deviation / kTableDeviation * around_one(random));
+  put_random(sink, 16, random);
+}
+
+void put_iq4_xs_block(ByteSink& sink, float deviation, PhiloxSequence& random) {
+  put_f16(sink, deviation / kTableDeviation / kMeanSignedScale * around_one(random));
+  std::array<std::uint8_t, 8> scale{};
+  std::uint16_t high = 0;
+  for (std::size_t j = 0; j < 8; ++j) {
+    scale[j] = signed_scale(random);
+    high = static_cast<std::uint16_t>(high | scale[j] >> 4 << (2 * j));
+  }
+  sink.put(high);
+  for (std::size_t j = 0; j < 8; j += 2) sink.put(static_cast<std::uint8_t>((scale[j] & 15) | (scale[j + 1] & 15) << 4));
+  put_random(sink, 128, random);
+}
+
 void put_block(ByteSink& sink, TensorType type, float deviation, PhiloxSequence& random) {
   const float value = type == TensorType::f32 || type == TensorType::f16 || type == TensorType::bf16
                           ? symmetric(random) * deviation * kSqrt3
@@ -77,9 +124,13 @@ void put_block(ByteSink& sink, TensorType type, float deviation, PhiloxSequence&
     case TensorType::q5_0: put_simple_block(sink, 5, false, deviation, random); return;
     case TensorType::q5_1: put_simple_block(sink, 5, true, deviation, random); return;
     case TensorType::q8_0: put_simple_block(sink, 8, false, deviation, random); return;
+    case TensorType::q2_k: put_q2_k_block(sink, deviation, random); return;
+    case TensorType::q3_k: put_q3_k_block(sink, deviation, random); return;
     case TensorType::q4_k: put_k_block(sink, 4, deviation, random); return;
     case TensorType::q5_k: put_k_block(sink, 5, deviation, random); return;
     case TensorType::q6_k: put_q6_k_block(sink, deviation, random); return;
+    case TensorType::iq4_nl: put_iq4_nl_block(sink, deviation, random); return;
+    case TensorType::iq4_xs: put_iq4_xs_block(sink, deviation, random); return;
   }
   KV_CHECK(false, "a tensor type is one of the enumerators");
 }

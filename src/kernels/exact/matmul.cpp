@@ -25,14 +25,20 @@ struct OutputChain {
   WeightForm form = WeightForm::u4_d;
   float sum = 0;
 
-  void add_block(const std::int32_t* centred, const Scales& s, const std::int8_t* q, float d, float ds) {
-    if (traits(form).scales == ScaleKind::s2) {
-      sum = std::fma(static_cast<float>(dot(centred, q, 0, 16)), s.scale[0] * d, sum);
-      sum = std::fma(static_cast<float>(dot(centred, q, 16, 32)), s.scale[1] * d, sum);
+  void add_block(const std::int32_t* centred, const Scales& s, const ActivationPanels& a, std::size_t at) {
+    const ScaleKind kind = traits(form).scales;
+    const std::int8_t* q = a.q + at * kBlockInputs;
+    const float d = a.d[at];
+    if (!has_two_scales(kind)) {
+      sum = std::fma(static_cast<float>(dot(centred, q, 0, 32)), s.scale[0] * d, sum);
+      if (has_offset(kind)) sum = std::fma(s.offset[0], a.ds[at], sum);
       return;
     }
-    sum = std::fma(static_cast<float>(dot(centred, q, 0, 32)), s.scale[0] * d, sum);
-    if (has_offset(form)) sum = std::fma(s.offset, ds, sum);
+    const std::int32_t sums[2] = {a.sum_low[at], a.sum[at] - a.sum_low[at]};
+    for (std::size_t h = 0; h < 2; ++h) {
+      sum = std::fma(static_cast<float>(dot(centred, q, 16 * h, 16 * h + 16)), s.scale[h] * d, sum);
+      if (has_offset(kind)) sum = std::fma(s.offset[h], d * static_cast<float>(sums[h]), sum);
+    }
   }
 };
 
@@ -61,10 +67,7 @@ void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t r
         const Scales s = scales_at(w.form, half, lane);
         std::int32_t centred[kBlockInputs];
         for (std::size_t i = 0; i < kBlockInputs; ++i) centred[i] = code_at(w.form, half, lane, i) - zero;
-        for (std::size_t r = 0; r < count; ++r) {
-          const std::size_t at = a.block_index(first + r, block);
-          chains[r].add_block(centred, s, a.q + at * kBlockInputs, a.d[at], a.ds[at]);
-        }
+        for (std::size_t r = 0; r < count; ++r) chains[r].add_block(centred, s, a, a.block_index(first + r, block));
       }
       for (std::size_t r = 0; r < count; ++r) put(out, first + r, output, chains[r].sum);
     }

@@ -21,24 +21,25 @@ inline int byte_at(const std::byte* bytes, std::size_t index) { return std::to_i
 // The code of output `lane` (0..15) and input `k` (0..31) of a half-block.
 inline int code_at(WeightForm form, const std::byte* half, std::size_t lane, std::size_t k) {
   constexpr std::size_t kVector = 64;  // 16 lanes of 4 bytes
-  const std::size_t i = k % 4;
-  const std::size_t at = lane * 4 + i;
-  const int bits = traits(form).bits;
-  if (bits == 8) return byte_at(half, (k / 4) * kVector + at);
+  const FormTraits t = traits(form);
+  const std::size_t at = lane * 4 + k % 4;
+  if (t.bits == 8) return byte_at(half, (k / 4) * kVector + at);
 
-  const std::size_t j = (k % 16) / 4;
-  const std::size_t h = k / 16;
-  const int low = byte_at(half, j * kVector + at) >> (4 * h) & 0x0f;
-  const std::byte* high = half + 4 * kVector;
-  if (bits == 5) return low | (byte_at(high, at) >> (2 * j + h) & 1) << 4;
-  if (bits == 6) return low | (byte_at(high, (j / 2) * kVector + at) >> (2 * (2 * (j % 2) + h)) & 3) << 4;
-  return low;
+  const std::size_t number = 2 * (k % 16 / 4) + k / 16;  // of the code within its byte
+  const auto plane_at = [&](const std::byte* plane, int width) {
+    const std::size_t bit = number * static_cast<std::size_t>(width);
+    return byte_at(plane, bit / 8 * kVector + at) >> (bit % 8) & ((1 << width) - 1);
+  };
+  const int low = t.low_plane(), high = t.high_plane();
+  int code = plane_at(half, low);
+  if (high > 0) code |= plane_at(half + static_cast<std::size_t>(low) * kVector, high) << low;
+  return t.table ? kTableCodes[code] : code;
 }
 
 // What multiplies and what is added, per output and half of the block's inputs: value = scale * (code - zero) + offset.
 struct Scales {
-  float scale[2] = {0, 0};  // inputs 0-15 and 16-31; equal but in s2
-  float offset = 0;         // of dm and sm
+  float scale[2] = {0, 0};   // inputs 0-15 and 16-31; equal if the form has one for both
+  float offset[2] = {0, 0};  // 0 if the form has none
 };
 
 inline Scales scales_at(WeightForm form, const std::byte* half, std::size_t lane) {
@@ -54,31 +55,29 @@ inline Scales scales_at(WeightForm form, const std::byte* half, std::size_t lane
     std::memcpy(&value, scales + index * sizeof value, sizeof value);
     return value;
   };
+  const std::size_t second = kHalfOutputs + lane;
+  // The bytes behind one f16 an output, or two.
+  const auto factor = [&](std::size_t halves, std::size_t h) { return byte_at(scales, (2 * halves + h) * kHalfOutputs + lane); };
+  const auto both = [](float scale, float offset) { return Scales{{scale, scale}, {offset, offset}}; };
   Scales s;
   switch (t.scales) {
-    case ScaleKind::none:
-      break;
-    case ScaleKind::d:
-      s.scale[0] = s.scale[1] = f16_at(lane);
-      break;
-    case ScaleKind::dm:
-      s.scale[0] = s.scale[1] = f16_at(lane);
-      s.offset = f16_at(kHalfOutputs + lane);
-      break;
-    case ScaleKind::sm:
-      s.scale[0] = s.scale[1] = f32_at(lane);
-      s.offset = f32_at(kHalfOutputs + lane);
-      break;
-    case ScaleKind::s2:
-      s.scale[0] = f32_at(lane);
-      s.scale[1] = f32_at(kHalfOutputs + lane);
-      break;
+    case ScaleKind::none: return s;
+    case ScaleKind::d: return both(f16_at(lane), 0);
+    case ScaleKind::s: return both(f32_at(lane), 0);
+    case ScaleKind::dm: return both(f16_at(lane), f16_at(second));
+    case ScaleKind::sm: return both(f32_at(lane), f32_at(second));
+    case ScaleKind::s2: return {{f32_at(lane), f32_at(second)}, {0, 0}};
+    case ScaleKind::f2:
+      for (std::size_t h = 0; h < 2; ++h) s.scale[h] = f16_at(lane) * static_cast<float>(static_cast<std::int8_t>(factor(1, h)));
+      return s;
+    case ScaleKind::f2m:
+      for (std::size_t h = 0; h < 2; ++h) {
+        s.scale[h] = f16_at(lane) * static_cast<float>(factor(2, h) & 15);
+        s.offset[h] = -(f16_at(second) * static_cast<float>(factor(2, h) >> 4));
+      }
+      return s;
   }
   return s;
-}
-
-constexpr bool has_offset(WeightForm form) {
-  return traits(form).scales == ScaleKind::dm || traits(form).scales == ScaleKind::sm;
 }
 
 // Element `index` of a float tile or of a KV row part, as f32.
@@ -109,7 +108,7 @@ inline void unpack_output(WeightForm form, const std::byte* tile, std::size_t ou
     const Scales s = scales_at(form, half, lane);
     for (std::size_t i = 0; i < kBlockInputs; ++i) {
       float value = s.scale[i / 16] * static_cast<float>(code_at(form, half, lane, i) - t.zero);
-      if (has_offset(form)) value = value + s.offset;
+      if (has_offset(t.scales)) value = value + s.offset[i / 16];
       values[(block * kBlockInputs + i) * stride] = value;
     }
   }

@@ -9,6 +9,7 @@ namespace {
 // Sixteen registers: six rows of 16 lanes, or fewer rows and more groups, so that the sums' latency is hidden.
 constexpr int panel_group_count(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
+#include "kernels/simd/codes_body.hpp"
 #include "kernels/simd/rows_body.hpp"
 #include "kernels/simd/panel_body.hpp"
 #include "kernels/simd/attention_body.hpp"

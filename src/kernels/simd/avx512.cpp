@@ -9,6 +9,7 @@ namespace {
 // Thirty-two registers: up to six rows of four groups.
 constexpr int panel_group_count(int) { return 4; }
 
+#include "kernels/simd/codes_body.hpp"
 #include "kernels/simd/rows_body.hpp"
 #include "kernels/simd/panel_body.hpp"
 #include "kernels/simd/attention_body.hpp"

@@ -34,6 +34,9 @@ inline __m512i emulated_cvtps_epi32(__m512 x) {   // the default rounding: to ne
 inline __m512i emulated_cvtepu16_epi32(__m256i x) {
   return both_halves(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1)));
 }
+inline __m512i emulated_cvtepi8_epi32(__m128i x) {
+  return both_halves(_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)));
+}
 inline __m128i emulated_cvtepi32_epi8(__m512i x) {   // the low byte of each lane
   std::int32_t lanes[16];
   std::int8_t bytes[16];
@@ -53,4 +56,5 @@ inline __m128i emulated_cvtepi32_epi8(__m512i x) {   // the low byte of each lan
 #define _mm512_cvtepi32_ps(x) emulated_cvtepi32_ps(x)
 #define _mm512_cvtps_epi32(x) emulated_cvtps_epi32(x)
 #define _mm512_cvtepu16_epi32(x) emulated_cvtepu16_epi32(x)
+#define _mm512_cvtepi8_epi32(x) emulated_cvtepi8_epi32(x)
 #define _mm512_cvtepi32_epi8(x) emulated_cvtepi32_epi8(x)

@@ -73,25 +73,47 @@ KV_INLINE void store_f16(std::uint16_t* p, Floats x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// Codes of 16 outputs: four bytes a lane, byte i of each. Returns ((codes >> shift) & mask) - zero as floats.
-KV_INLINE Floats code_floats(const std::byte* codes, int shift, int mask, int zero_code) {
-  const auto one = [&](const std::byte* p) {
-    const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    const __m256i field = _mm256_and_si256(_mm256_srl_epi32(c, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(mask));
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(field, _mm256_set1_epi32(zero_code)));
+// Sixteen bytes, signed, as floats; and four bits of each, from bit `shift`, unsigned.
+KV_INLINE Floats byte_floats(const std::byte* p) {
+  const auto one = [](const std::byte* q) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(q))));
   };
-  return {one(codes), one(codes + 32)};
+  return {one(p), one(p + 8)};
 }
-// The same with a second source of high bits: ((low >> low_shift) & 15) | (((high >> high_shift) & high_mask) << 4).
-KV_INLINE Floats code_floats(const std::byte* low, int low_shift, const std::byte* high, int high_shift, int high_mask, int zero_code) {
-  const auto one = [&](const std::byte* p, const std::byte* h) {
-    const __m256i l = _mm256_and_si256(_mm256_srl_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm_cvtsi32_si128(low_shift)),
-                                       _mm256_set1_epi32(15));
-    const __m256i u = _mm256_and_si256(_mm256_srl_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(h)), _mm_cvtsi32_si128(high_shift)),
-                                       _mm256_set1_epi32(high_mask));
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_or_si256(l, _mm256_slli_epi32(u, 4)), _mm256_set1_epi32(zero_code)));
+KV_INLINE Floats nibble_floats(const std::byte* p, int shift) {
+  const auto one = [&](const std::byte* q) {
+    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(q)));
+    return _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(bytes, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(15)));
   };
-  return {one(low, high), one(low + 32, high + 32)};
+  return {one(p), one(p + 8)};
+}
+
+// A number a lane, of 16 outputs.
+struct Integers {
+  __m256i a, b;
+};
+// (32-bit lanes of the 64 bytes at p >> shift) & mask
+KV_INLINE Integers field(const std::byte* p, int shift, int mask) {
+  const auto one = [&](const std::byte* q) {
+    const __m256i lanes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q));
+    return _mm256_and_si256(_mm256_srl_epi32(lanes, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(mask));
+  };
+  return {one(p), one(p + 32)};
+}
+// low + (high << bits); their bits are apart
+KV_INLINE Integers joined(Integers low, Integers high, int bits) {
+  const __m128i count = _mm_cvtsi32_si128(bits);
+  return {_mm256_or_si256(low.a, _mm256_sll_epi32(high.a, count)), _mm256_or_si256(low.b, _mm256_sll_epi32(high.b, count))};
+}
+// Entry x (0..15) of a table of bytes.
+KV_INLINE Integers looked_up(Integers x, __m128i table) {
+  const __m256i both = _mm256_broadcastsi128_si256(table), byte = _mm256_set1_epi32(255);
+  return {_mm256_and_si256(_mm256_shuffle_epi8(both, x.a), byte), _mm256_and_si256(_mm256_shuffle_epi8(both, x.b), byte)};
+}
+// float(x - zero_code)
+KV_INLINE Floats centred(Integers x, int zero_code) {
+  const __m256i zeros = _mm256_set1_epi32(zero_code);
+  return {_mm256_cvtepi32_ps(_mm256_sub_epi32(x.a, zeros)), _mm256_cvtepi32_ps(_mm256_sub_epi32(x.b, zeros))};
 }
 
 // 16 floats to 8-bit integers, to nearest even; magnitudes above 127 (and NaN) become 0. Returns their sum.

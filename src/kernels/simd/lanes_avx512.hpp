@@ -63,17 +63,33 @@ KV_INLINE void store_f16(std::uint16_t* p, Floats x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// Codes of 16 outputs: four bytes a lane, byte i of each. Returns ((codes >> shift) & mask) - zero as floats.
-KV_INLINE Floats code_floats(const std::byte* codes, int shift, int mask, int zero_code) {
-  const __m512i c = _mm512_loadu_si512(codes);
-  const __m512i field = _mm512_and_si512(_mm512_srl_epi32(c, _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(mask));
-  return {_mm512_cvtepi32_ps(_mm512_sub_epi32(field, _mm512_set1_epi32(zero_code)))};
+// Sixteen bytes, signed, as floats; and four bits of each, from bit `shift`, unsigned.
+KV_INLINE __m512i wide_bytes(const std::byte* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+KV_INLINE Floats byte_floats(const std::byte* p) { return {_mm512_cvtepi32_ps(wide_bytes(p))}; }
+KV_INLINE Floats nibble_floats(const std::byte* p, int shift) {
+  const __m512i shifted = _mm512_srl_epi32(wide_bytes(p), _mm_cvtsi32_si128(shift));
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(shifted, _mm512_set1_epi32(15)))};
 }
-// The same with a second source of high bits: ((low >> low_shift) & 15) | (((high >> high_shift) & high_mask) << 4).
-KV_INLINE Floats code_floats(const std::byte* low, int low_shift, const std::byte* high, int high_shift, int high_mask, int zero_code) {
-  const __m512i l = _mm512_and_si512(_mm512_srl_epi32(_mm512_loadu_si512(low), _mm_cvtsi32_si128(low_shift)), _mm512_set1_epi32(15));
-  const __m512i u = _mm512_and_si512(_mm512_srl_epi32(_mm512_loadu_si512(high), _mm_cvtsi32_si128(high_shift)), _mm512_set1_epi32(high_mask));
-  return {_mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_or_si512(l, _mm512_slli_epi32(u, 4)), _mm512_set1_epi32(zero_code)))};
+
+// A number a lane, of 16 outputs.
+struct Integers {
+  __m512i v;
+};
+// (32-bit lanes of the 64 bytes at p >> shift) & mask
+KV_INLINE Integers field(const std::byte* p, int shift, int mask) {
+  return {_mm512_and_si512(_mm512_srl_epi32(_mm512_loadu_si512(p), _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(mask))};
+}
+// low + (high << bits); their bits are apart
+KV_INLINE Integers joined(Integers low, Integers high, int bits) {
+  return {_mm512_or_si512(low.v, _mm512_sll_epi32(high.v, _mm_cvtsi32_si128(bits)))};
+}
+// Entry x (0..15) of a table of bytes.
+KV_INLINE Integers looked_up(Integers x, __m128i table) {
+  return {_mm512_and_si512(_mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), x.v), _mm512_set1_epi32(255))};
+}
+// float(x - zero_code)
+KV_INLINE Floats centred(Integers x, int zero_code) {
+  return {_mm512_cvtepi32_ps(_mm512_sub_epi32(x.v, _mm512_set1_epi32(zero_code)))};
 }
 
 // 16 floats to 8-bit integers, to nearest even; magnitudes above 127 (and NaN) become 0. Returns their sum.

@@ -2,6 +2,7 @@
 // neighbours into 16 bits, exactly, because no sum reaches 32,767:
 //   4 bits: 15*127*2 * 8 = 30,480 (eight sums)      5 bits: 31*127*2 * 4 = 31,496 (four)
 //   6 bits: 63*127*2 * 2 = 32,004 (two)             8 bits: |code| <= 128: 128*127*2 = 32,512 (one, sign moved to the activation)
+//   2 and 3 bits: 7*127*2 * 4 = 7,112 (four: a half has no more)      table forms: as 8 bits
 // One vpmaddwd with ones then widens to a 32-bit sum a lane. Included inside the class's namespace.
 //
 // A row tile of R rows shares each unpacked code vector; 16 outputs (two registers) at a time, sums of a tile in L1.
@@ -21,21 +22,29 @@ KV_INLINE __m256i activations(const std::int8_t* q) {
   return _mm256_set1_epi32(four);
 }
 
-// Codes of inputs 16h + 4j .. +3 of a half-block.
-template <int BITS>
-KV_INLINE Codes codes_of(const std::byte* half, int h, int j) {
-  const __m256i nibble = _mm256_set1_epi8(15);
-  Codes c = load_codes(half + j * 64);
-  if (h == 1) c = {_mm256_srli_epi16(c.a, 4), _mm256_srli_epi16(c.b, 4)};
-  c = {_mm256_and_si256(c.a, nibble), _mm256_and_si256(c.b, nibble)};
-  if constexpr (BITS == 4) return c;
-  const int bit = BITS == 5 ? 2 * j + h : 2 * (2 * (j & 1) + h);   // where the high bits lie in their byte
-  const Codes plane = load_codes(half + 256 + (BITS == 6 ? j / 2 * 64 : 0));
-  const __m256i mask = _mm256_set1_epi8(BITS == 5 ? 0x10 : 0x30);
-  const auto raise = [&](__m256i x) {
-    return _mm256_and_si256(bit <= 4 ? _mm256_slli_epi16(x, 4 - bit) : _mm256_srli_epi16(x, bit - 4), mask);
+// Code `number` of every byte of a plane of WIDTH bits a code, its bits moved to bit TO and the others zero.
+template <int WIDTH, int TO>
+KV_INLINE Codes plane_codes(const std::byte* plane, int number) {
+  const int bit = number * WIDTH % 8;
+  const Codes c = load_codes(plane + number * WIDTH / 8 * 64);
+  const auto field = [bit](__m256i x) {
+    const __m256i moved = bit < TO ? _mm256_slli_epi16(x, TO - bit) : bit > TO ? _mm256_srli_epi16(x, bit - TO) : x;
+    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(((1 << WIDTH) - 1) << TO)));
   };
-  return {_mm256_or_si256(c.a, raise(plane.a)), _mm256_or_si256(c.b, raise(plane.b))};
+  return {field(c.a), field(c.b)};
+}
+
+// What is stored of the codes of inputs 16h + 4j .. +3 of a half-block, fewer than 8 bits each.
+template <WeightForm FORM>
+KV_INLINE Codes codes_of(const std::byte* half, int h, int j) {
+  constexpr int low = traits(FORM).low_plane(), high = traits(FORM).high_plane();
+  const Codes c = plane_codes<low, 0>(half, 2 * j + h);
+  if constexpr (high == 0) {
+    return c;
+  } else {
+    const Codes up = plane_codes<high, low>(half + low * 64, 2 * j + h);
+    return {_mm256_or_si256(c.a, up.a), _mm256_or_si256(c.b, up.b)};
+  }
 }
 
 // The sum stands in its register here. Without it GCC 12 puts all additions of a block off to its end and spills every product.
@@ -47,11 +56,12 @@ struct Dots {
 };
 
 // Sums of code * q over inputs [16*h_begin, 16*h_end) of one block for R rows; rows 32 bytes apart. The products
-// asked for fill their last widening: one half at 6 bits, both at 4 and 5.
-template <int BITS, int R>
+// asked for fill their last widening: one half at 2, 3 and 6 bits, both at 4 and 5.
+template <WeightForm FORM, int R>
 KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_begin, int h_end) {
   const __m256i ones = _mm256_set1_epi16(1);
-  constexpr int kSumsPerWiden = BITS == 4 ? 8 : BITS == 5 ? 4 : 2;
+  constexpr int kBits = traits(FORM).bits;
+  constexpr int kSumsPerWiden = kBits == 4 ? 8 : kBits == 6 ? 2 : 4;
   Dots<R> total;
   __m256i sa[R], sb[R];
   int pending = 0;
@@ -61,7 +71,7 @@ KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_beg
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       keep_order();
-      const Codes c = codes_of<BITS>(half, h, j);
+      const Codes c = codes_of<FORM>(half, h, j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m256i y = activations(q + r * kBlockInputs + 16 * h + 4 * j);
@@ -86,22 +96,35 @@ KV_INLINE Dots<R> dots_of(const std::byte* half, const std::int8_t* q, int h_beg
   return total;
 }
 
-// 8-bit codes, centred: sums of (code - 128) * q.
-template <int R>
-KV_INLINE Dots<R> centred_dots8(const std::byte* half, const std::int8_t* q) {
-  const __m256i ones = _mm256_set1_epi16(1), centre = _mm256_set1_epi8(static_cast<char>(0x80));
+// Weights of inputs 4j .. +3 of a half-block whose codes have zero 128: code - 128 in 8 bits.
+template <WeightForm FORM>
+KV_INLINE Codes centred_codes(const std::byte* half, int j) {
+  const __m256i centre = _mm256_set1_epi8(static_cast<char>(0x80));
+  if constexpr (traits(FORM).table) {
+    const __m256i table = _mm256_xor_si256(_mm256_broadcastsi128_si256(table_codes()), centre);
+    const Codes c = codes_of<FORM>(half, j / 4, j % 4);
+    return {_mm256_shuffle_epi8(table, c.a), _mm256_shuffle_epi8(table, c.b)};
+  } else {
+    const Codes c = load_codes(half + j * 64);
+    return {_mm256_xor_si256(c.a, centre), _mm256_xor_si256(c.b, centre)};
+  }
+}
+
+// Sums of (code - 128) * q over one block for R rows.
+template <WeightForm FORM, int R>
+KV_INLINE Dots<R> centred_dots(const std::byte* half, const std::int8_t* q) {
+  const __m256i ones = _mm256_set1_epi16(1);
   Dots<R> total;
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
     keep_order();
-    const Codes c = load_codes(half + j * 64);
-    const __m256i wa = _mm256_xor_si256(c.a, centre), wb = _mm256_xor_si256(c.b, centre);
-    const __m256i ma = _mm256_abs_epi8(wa), mb = _mm256_abs_epi8(wb);
+    const Codes w = centred_codes<FORM>(half, j);
+    const __m256i ma = _mm256_abs_epi8(w.a), mb = _mm256_abs_epi8(w.b);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const __m256i y = activations(q + r * kBlockInputs + 4 * j);
-      const __m256i pa = _mm256_madd_epi16(_mm256_maddubs_epi16(ma, _mm256_sign_epi8(y, wa)), ones);
-      const __m256i pb = _mm256_madd_epi16(_mm256_maddubs_epi16(mb, _mm256_sign_epi8(y, wb)), ones);
+      const __m256i pa = _mm256_madd_epi16(_mm256_maddubs_epi16(ma, _mm256_sign_epi8(y, w.a)), ones);
+      const __m256i pb = _mm256_madd_epi16(_mm256_maddubs_epi16(mb, _mm256_sign_epi8(y, w.b)), ones);
       total.a[r] = j == 0 ? pa : _mm256_add_epi32(total.a[r], pa);
       total.b[r] = j == 0 ? pb : _mm256_add_epi32(total.b[r], pb);
       settle(total.a[r]);
@@ -124,32 +147,31 @@ KV_INLINE Floats centred_floats(__m256i a, __m256i b, std::int32_t sum, int zero
 template <WeightForm FORM, int R>
 KV_INLINE void half_block(const std::byte* half, const ActivationPanels& a, std::size_t at, float (*sums)[kTileOutputs]) {
   constexpr FormTraits t = traits(FORM);
-  constexpr int shift = t.zero == 8 ? 3 : t.zero == 16 ? 4 : t.zero == 32 ? 5 : 0;   // 8 bits are centred already
+  constexpr bool centred = t.zero == 128;
+  constexpr bool offset = has_offset(t.scales);
+  constexpr int shift = t.zero == 0 || centred ? 0 : __builtin_ctz(t.zero);
   const std::int8_t* q = a.q + at * kBlockInputs;
   const std::byte* scales = half + t.code_bytes;
-  if constexpr (t.scales == ScaleKind::s2) {
-    const Dots<R> low = dots_of<t.bits, R>(half, q, 0, 1), high = dots_of<t.bits, R>(half, q, 1, 2);
-    const Floats s0 = load(reinterpret_cast<const float*>(scales)), s1 = load(reinterpret_cast<const float*>(scales) + kLanes);
+  if constexpr (has_two_scales(t.scales)) {
+    const Dots<R> low = dots_of<FORM, R>(half, q, 0, 1), high = dots_of<FORM, R>(half, q, 1, 2);
+    const Floats s0 = scale_of(t, scales, 0), s1 = scale_of(t, scales, 1);
+    const Floats m0 = offset_of(t, scales, 0), m1 = offset_of(t, scales, 1);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const std::int32_t sum_low = a.sum_low[at + r];
+      const std::int32_t sum_low = a.sum_low[at + r], sum_high = a.sum[at + r] - sum_low;
       const Floats d = broadcast(a.d[at + r]);
       Floats f = load(sums[r]);
       f = fma(centred_floats(low.a[r], low.b[r], sum_low, shift), mul(s0, d), f);
-      f = fma(centred_floats(high.a[r], high.b[r], a.sum[at + r] - sum_low, shift), mul(s1, d), f);
+      if constexpr (offset) f = fma(m0, broadcast(a.d[at + r] * static_cast<float>(sum_low)), f);
+      f = fma(centred_floats(high.a[r], high.b[r], sum_high, shift), mul(s1, d), f);
+      if constexpr (offset) f = fma(m1, broadcast(a.d[at + r] * static_cast<float>(sum_high)), f);
       store(sums[r], f);
     }
   } else {
     Dots<R> dots;
-    if constexpr (t.bits == 8) dots = centred_dots8<R>(half, q);
-    else dots = dots_of<t.bits, R>(half, q, 0, 2);
-    constexpr bool small = t.scales == ScaleKind::d || t.scales == ScaleKind::dm;
-    const auto* f16 = reinterpret_cast<const std::uint16_t*>(scales);
-    const auto* f32 = reinterpret_cast<const float*>(scales);
-    const Floats s = small ? load_f16(f16) : load(f32);
-    constexpr bool offset = t.scales == ScaleKind::dm || t.scales == ScaleKind::sm;
-    Floats m = zero();
-    if constexpr (offset) m = small ? load_f16(f16 + kLanes) : load(f32 + kLanes);
+    if constexpr (centred) dots = centred_dots<FORM, R>(half, q);
+    else dots = dots_of<FORM, R>(half, q, 0, 2);
+    const Floats s = scale_of(t, scales, 0), m = offset_of(t, scales, 0);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       Floats f = fma(centred_floats(dots.a[r], dots.b[r], a.sum[at + r], shift), mul(s, broadcast(a.d[at + r])), load(sums[r]));

@@ -10,28 +10,42 @@ KV_INLINE __m512i activations(const std::int8_t* q) {
   return _mm512_set1_epi32(four);
 }
 
+// Code `number` of every byte of a plane of WIDTH bits a code, its bits moved to bit TO and the others zero.
+template <int WIDTH, int TO>
+KV_INLINE __m512i plane_codes(const std::byte* plane, int number) {
+  const int bit = number * WIDTH % 8;
+  __m512i c = _mm512_loadu_si512(plane + number * WIDTH / 8 * 64);
+  if (bit < TO) c = _mm512_slli_epi16(c, static_cast<unsigned>(TO - bit));
+  if (bit > TO) c = _mm512_srli_epi16(c, static_cast<unsigned>(bit - TO));
+  return _mm512_and_si512(c, _mm512_set1_epi8(static_cast<char>(((1 << WIDTH) - 1) << TO)));
+}
+
 // Codes of inputs 16h + 4j .. +3 of a half-block (8 bits: h counts with j).
-template <int BITS>
+template <WeightForm FORM>
 KV_INLINE __m512i codes_of(const std::byte* half, int h, int j) {
-  if constexpr (BITS == 8) return _mm512_loadu_si512(half + (4 * h + j) * 64);
-  __m512i c = _mm512_loadu_si512(half + j * 64);
-  if (h == 1) c = _mm512_srli_epi16(c, 4);
-  c = _mm512_and_si512(c, _mm512_set1_epi8(15));
-  if constexpr (BITS == 4) return c;
-  const int bit = BITS == 5 ? 2 * j + h : 2 * (2 * (j & 1) + h);
-  const __m512i plane = _mm512_loadu_si512(half + 256 + (BITS == 6 ? j / 2 * 64 : 0));
-  const __m512i raised = bit <= 4 ? _mm512_slli_epi16(plane, static_cast<unsigned>(4 - bit)) : _mm512_srli_epi16(plane, static_cast<unsigned>(bit - 4));
-  return _mm512_or_si512(c, _mm512_and_si512(raised, _mm512_set1_epi8(BITS == 5 ? 0x10 : 0x30)));
+  constexpr FormTraits t = traits(FORM);
+  if constexpr (t.bits == 8) {
+    return _mm512_loadu_si512(half + (4 * h + j) * 64);
+  } else {
+    constexpr int low = t.low_plane(), high = t.high_plane();
+    __m512i c = plane_codes<low, 0>(half, 2 * j + h);
+    if constexpr (high > 0) {
+      const __m512i up = plane_codes<high, low>(half + low * 64, 2 * j + h);   // apart: the intrinsic may be a macro
+      c = _mm512_or_si512(c, up);
+    }
+    if constexpr (t.table) c = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table_codes()), c);
+    return c;
+  }
 }
 
 // Sums over inputs [16*h_begin, 16*h_end) of one block for R rows and both halves of a tile, added to dots.
-template <int BITS, int R>
+template <WeightForm FORM, int R>
 KV_INLINE void add_dots(const std::byte* half0, const std::byte* half1, const std::int8_t* q, int h_begin, int h_end, __m512i (&dots)[R][2]) {
 #pragma GCC unroll 2
   for (int h = h_begin; h < h_end; ++h) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      const __m512i c0 = codes_of<BITS>(half0, h, j), c1 = codes_of<BITS>(half1, h, j);
+      const __m512i c0 = codes_of<FORM>(half0, h, j), c1 = codes_of<FORM>(half1, h, j);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const __m512i y = activations(q + r * kBlockInputs + 16 * h + 4 * j);
@@ -42,47 +56,49 @@ KV_INLINE void add_dots(const std::byte* half0, const std::byte* half1, const st
   }
 }
 
+// Sum of the activations of one half of a block's inputs.
+KV_INLINE std::int32_t half_sum(const ActivationPanels& a, std::size_t at, int h) {
+  return h == 0 ? a.sum_low[at] : a.sum[at] - a.sum_low[at];
+}
+
 // One block of 32 inputs, 32 outputs, R rows: sums[r] gets this block's share.
 template <WeightForm FORM, int R>
 KV_INLINE void tile_block(const std::byte* block, const ActivationPanels& a, std::size_t at, Floats (&sums)[R][2]) {
   constexpr FormTraits t = traits(FORM);
-  constexpr unsigned shift = t.zero == 8 ? 3 : t.zero == 16 ? 4 : t.zero == 32 ? 5 : t.zero == 128 ? 7 : 0;
+  constexpr bool offset = has_offset(t.scales);
   const std::int8_t* q = a.q + at * kBlockInputs;
   const std::byte* half[2] = {block, block + t.half_bytes()};
   __m512i dots[R][2];
-  if constexpr (t.scales == ScaleKind::s2) {
+  if constexpr (has_two_scales(t.scales)) {
     for (int h = 0; h < 2; ++h) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const std::int32_t sum = h == 0 ? a.sum_low[at + r] : a.sum[at + r] - a.sum_low[at + r];
-        dots[r][0] = dots[r][1] = _mm512_set1_epi32(-(sum * t.zero));
+        dots[r][0] = dots[r][1] = _mm512_set1_epi32(-(half_sum(a, at + r, h) * t.zero));
       }
-      add_dots<t.bits, R>(half[0], half[1], q, h, h + 1, dots);
+      add_dots<FORM, R>(half[0], half[1], q, h, h + 1, dots);
 #pragma GCC unroll 2
       for (int side = 0; side < 2; ++side) {
-        const Floats s = load(reinterpret_cast<const float*>(half[side] + t.code_bytes) + h * static_cast<int>(kLanes));
+        const Floats s = scale_of(t, half[side] + t.code_bytes, h), m = offset_of(t, half[side] + t.code_bytes, h);
 #pragma GCC unroll 8
-        for (int r = 0; r < R; ++r)
-          sums[r][side] = fma({_mm512_cvtepi32_ps(dots[r][side])}, mul(s, broadcast(a.d[at + r])), sums[r][side]);
+        for (int r = 0; r < R; ++r) {
+          Floats f = fma({_mm512_cvtepi32_ps(dots[r][side])}, mul(s, broadcast(a.d[at + r])), sums[r][side]);
+          if constexpr (offset) f = fma(m, broadcast(a.d[at + r] * static_cast<float>(half_sum(a, at + r, h))), f);
+          sums[r][side] = f;
+        }
       }
     }
     return;
   } else {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+      constexpr unsigned shift = t.zero == 0 ? 0 : __builtin_ctz(t.zero);
       if constexpr (t.zero != 0) dots[r][0] = dots[r][1] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(_mm512_set1_epi32(a.sum[at + r]), shift));
       else dots[r][0] = dots[r][1] = _mm512_setzero_si512();
     }
-    add_dots<t.bits, R>(half[0], half[1], q, 0, 2, dots);
-    constexpr bool small = t.scales == ScaleKind::d || t.scales == ScaleKind::dm;
-    constexpr bool offset = t.scales == ScaleKind::dm || t.scales == ScaleKind::sm;
+    add_dots<FORM, R>(half[0], half[1], q, 0, 2, dots);
 #pragma GCC unroll 2
     for (int side = 0; side < 2; ++side) {
-      const auto* f16 = reinterpret_cast<const std::uint16_t*>(half[side] + t.code_bytes);
-      const auto* f32 = reinterpret_cast<const float*>(half[side] + t.code_bytes);
-      const Floats s = small ? load_f16(f16) : load(f32);
-      Floats m = zero();
-      if constexpr (offset) m = small ? load_f16(f16 + kLanes) : load(f32 + kLanes);
+      const Floats s = scale_of(t, half[side] + t.code_bytes, 0), m = offset_of(t, half[side] + t.code_bytes, 0);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         Floats f = fma({_mm512_cvtepi32_ps(dots[r][side])}, mul(s, broadcast(a.d[at + r])), sums[r][side]);

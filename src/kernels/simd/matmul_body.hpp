@@ -38,6 +38,8 @@ void matmul_form(const PackedMatrix& w, const ActivationPanels& a, std::size_t r
 
 void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t rows, std::size_t tile_begin, std::size_t tile_end, MatmulOutput out) {
   switch (w.form) {
+    case WeightForm::u2_f2m: return matmul_form<WeightForm::u2_f2m>(w, a, rows, tile_begin, tile_end, out);
+    case WeightForm::u3_f2: return matmul_form<WeightForm::u3_f2>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::u4_d: return matmul_form<WeightForm::u4_d>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::u4_dm: return matmul_form<WeightForm::u4_dm>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::u4_sm: return matmul_form<WeightForm::u4_sm>(w, a, rows, tile_begin, tile_end, out);
@@ -46,6 +48,8 @@ void matmul_int8(const PackedMatrix& w, const ActivationPanels& a, std::size_t r
     case WeightForm::u5_sm: return matmul_form<WeightForm::u5_sm>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::u6_s2: return matmul_form<WeightForm::u6_s2>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::u8_d: return matmul_form<WeightForm::u8_d>(w, a, rows, tile_begin, tile_end, out);
+    case WeightForm::t4_d: return matmul_form<WeightForm::t4_d>(w, a, rows, tile_begin, tile_end, out);
+    case WeightForm::t4_s: return matmul_form<WeightForm::t4_s>(w, a, rows, tile_begin, tile_end, out);
     case WeightForm::f32:
     case WeightForm::f16:
     case WeightForm::bf16: return;   // float forms have no integer product; the caller takes matmul_f32

@@ -130,28 +130,31 @@ KV_INLINE void unpack_float_tile(WeightForm form, const std::byte* tile, std::si
 
 // Code of input `i` (0..31) of a half-block, minus zero, as floats of 16 outputs.
 KV_INLINE Floats half_block_codes(const FormTraits& t, const std::byte* codes, int i) {
-  if (t.bits == 8) return code_floats(codes + i / 4 * 64, 8 * (i % 4), 255, t.zero);
-  const int h = i / 16, j = i % 16 / 4, byte = 8 * (i % 4);
-  const std::byte* low = codes + j * 64;
-  if (t.bits == 4) return code_floats(low, byte + 4 * h, 15, t.zero);
-  if (t.bits == 5) return code_floats(low, byte + 4 * h, codes + 256, byte + 2 * j + h, 1, t.zero);
-  return code_floats(low, byte + 4 * h, codes + 256 + j / 2 * 64, byte + 2 * (2 * (j & 1) + h), 3, t.zero);
+  constexpr int kVector = 64;
+  const int byte = 8 * (i % 4);
+  if (t.bits == 8) return centred(field(codes + i / 4 * kVector, byte, 255), t.zero);
+  const int number = 2 * (i % 16 / 4) + i / 16;   // of the code within its byte
+  const auto plane = [&](const std::byte* at, int width) {
+    const int bit = number * width;
+    return field(at + bit / 8 * kVector, byte + bit % 8, (1 << width) - 1);
+  };
+  const int low = t.low_plane(), high = t.high_plane();
+  Integers code = plane(codes, low);
+  if (high > 0) code = joined(code, plane(codes + low * kVector, high), low);
+  if (t.table) code = looked_up(code, table_codes());
+  return centred(code, t.zero);
 }
 
 KV_INLINE void unpack_half_block(const FormTraits& t, const std::byte* half, float* to) {
   const std::byte* scales = half + t.code_bytes;
-  const auto* f16 = reinterpret_cast<const std::uint16_t*>(scales);
-  const auto* f32 = reinterpret_cast<const float*>(scales);
-  const bool small = t.scales == ScaleKind::d || t.scales == ScaleKind::dm;
-  const bool offset = t.scales == ScaleKind::dm || t.scales == ScaleKind::sm;
-  const Floats s0 = small ? load_f16(f16) : load(f32);
-  const Floats second = small ? (offset ? load_f16(f16 + 16) : zero()) : load(f32 + 16);
-  for (int i = 0; i < static_cast<int>(kBlockInputs); ++i) {
-    const Floats code = half_block_codes(t, half, i);
-    const Floats scale = t.scales == ScaleKind::s2 && i >= 16 ? second : s0;
-    Floats value = mul(scale, code);
-    if (offset) value = add(value, second);
-    store(to + i * kLanes, value);
+  const bool offset = has_offset(t.scales);
+  for (int h = 0; h < 2; ++h) {
+    const Floats scale = scale_of(t, scales, h), second = offset_of(t, scales, h);
+    for (int i = 16 * h; i < 16 * h + 16; ++i) {
+      Floats value = mul(scale, half_block_codes(t, half, i));
+      if (offset) value = add(value, second);
+      store(to + i * static_cast<int>(kLanes), value);
+    }
   }
 }
 
