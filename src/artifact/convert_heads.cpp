@@ -43,7 +43,6 @@ class Bytes {
     return *this;
   }
   std::span<const std::byte> span() const { return bytes_; }
-  std::uint64_t size() const { return bytes_.size(); }
 
  private:
   std::vector<std::byte> bytes_;
@@ -69,18 +68,20 @@ class HeadsConverter {
   }
 
  private:
-  Error bad(std::string_view what) const { return Error{ErrorCode::bad_input, fmt::format("{}: {}", file_.name(), what)}; }
+  Error error(ErrorCode code, std::string_view what) const { return Error{code, fmt::format("{}: {}", file_.name(), what)}; }
+  Error bad(std::string_view what) const { return error(ErrorCode::bad_input, what); }
+  Error unsupported(std::string_view what) const { return error(ErrorCode::unsupported, what); }
+
+  // Whether the model's KV heads can become so many.
+  bool is_valid(std::uint32_t to) const { return to != 0 && g_.heads % to == 0 && (to % from_ == 0 || from_ % to == 0); }
 
   Status check() const {
     for (const std::uint32_t heads : g_.kv_heads) {
-      if (heads != from_)
-        return Error{ErrorCode::unsupported, fmt::format("{}: attention.head_count_kv differs between layers; valid: one number for all", file_.name())};
+      if (heads != from_) return unsupported("attention.head_count_kv differs between layers; valid: one number for all");
     }
-    const std::uint32_t to = plan_.kv_heads;
-    const bool related = to != 0 && (to % from_ == 0 || from_ % to == 0);
-    if (!related || g_.heads % to != 0)
-      return bad(fmt::format("kv-heads is {}; valid: multiples and divisors of its {} KV heads that divide its {} query heads: {}", to, from_,
-                             g_.heads, valid_numbers()));
+    if (!is_valid(plan_.kv_heads))
+      return bad(fmt::format("kv-heads is {}; valid: multiples and divisors of its {} KV heads that divide its {} query heads: {}",
+                             plan_.kv_heads, from_, g_.heads, valid_numbers()));
     for (std::uint32_t layer = 0; layer < g_.layers; ++layer) {
       for (const char* part : {"attn_k", "attn_v"}) KV_TRY(check_matrix(fmt::format("blk.{}.{}.weight", layer, part)));
     }
@@ -93,14 +94,14 @@ class HeadsConverter {
   std::string valid_numbers() const {
     std::string out;
     for (std::uint32_t n = 1; n <= g_.heads; ++n) {
-      if (g_.heads % n == 0 && (n % from_ == 0 || from_ % n == 0)) out += fmt::format("{}{}", out.empty() ? "" : ", ", n);
+      if (is_valid(n)) out += fmt::format("{}{}", out.empty() ? "" : ", ", n);
     }
     return out;
   }
 
   Status check_matrix(const std::string& name) const {
     const GgufTensor* tensor = file_.find_tensor(name);
-    if (tensor == nullptr) return Error{ErrorCode::unsupported, fmt::format("{}: has no tensor '{}'; valid: keys and values in matrices of their own", file_.name(), name)};
+    if (tensor == nullptr) return unsupported(fmt::format("has no tensor '{}'; valid: keys and values in matrices of their own", name));
     if (tensor->dims.size() == 2) return ok_status();
     return bad(fmt::format("tensor '{}' has {} dimensions; valid: 2", name, tensor->dims.size()));
   }
@@ -110,7 +111,7 @@ class HeadsConverter {
     if (tensor.dims.back() != std::uint64_t{from_} * g_.head_dim)
       return bad(fmt::format("tensor '{}' has {} rows; valid: {} heads of {}", tensor.name, tensor.dims.back(), from_, g_.head_dim));
     if (is_vector(tensor) && block_elements(tensor.type) != 1)
-      return Error{ErrorCode::unsupported, fmt::format("{}: tensor '{}' is a vector in {}; valid: F32, F16, BF16", file_.name(), tensor.name, to_string(tensor.type))};
+      return unsupported(fmt::format("tensor '{}' is a vector in {}; valid: F32, F16, BF16", tensor.name, to_string(tensor.type)));
     return ok_status();
   }
 

@@ -19,9 +19,9 @@
 //   parameters, active_parameters           a whole number, or one with K, M, B or T (10^3 to 10^12): 8.03B
 //   weight_bits         above 0 to 64
 //
-// A value that a field has already changes nothing. A key that changes how many weights there are counts them anew where the shape suffices (parameter_count.hpp), unless
-// `parameters` was set by hand. Where it does not, published numbers stay if the key is of K and V alone, and become unknown
-// otherwise. check_shape() says whether the keys together make sense.
+// A value that a field has already changes nothing. A key that changes how many weights there are counts them anew where the
+// shape suffices (parameter_count.hpp), unless `parameters` was set by hand. Where it does not, published numbers stay if the
+// key is of K and V alone, and become unknown otherwise. check_shape() says whether the keys together make sense.
 #pragma once
 
 #include <string_view>
