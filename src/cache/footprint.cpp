@@ -17,7 +17,7 @@ std::uint64_t table_metadata_bytes(std::uint32_t max_sequences, std::uint32_t ca
 
 std::uint64_t page_table_bytes(std::uint32_t max_sequences, std::uint32_t capacity_blocks) {
   return table_metadata_bytes(max_sequences, capacity_blocks) +
-         (std::uint64_t{max_sequences} + 1 + max_sequences) * sizeof(std::int32_t);
+         (std::uint64_t{max_sequences} + 1 + 2 * std::uint64_t{max_sequences}) * sizeof(std::int32_t);
 }
 
 }  // namespace kvasir::cache

@@ -12,7 +12,8 @@ PageTable::PageTable(std::uint32_t max_sequences, std::uint32_t capacity_blocks)
       max_indices_(std::uint64_t{max_sequences} * capacity_blocks),
       indptr_(std::make_unique_for_overwrite<std::int32_t[]>(std::size_t{max_sequences} + 1)),
       indices_(std::make_unique_for_overwrite<BlockId[]>(max_indices_)),
-      last_block_len_(std::make_unique_for_overwrite<std::int32_t[]>(max_sequences)) {
+      last_block_len_(std::make_unique_for_overwrite<std::int32_t[]>(max_sequences)),
+      first_block_(std::make_unique_for_overwrite<std::int32_t[]>(max_sequences)) {
   KV_CHECK(max_sequences >= 1, "a page table has room for a sequence");
   clear();
 }
@@ -31,6 +32,7 @@ void PageTable::add(const BlockTable& table) {
            "more blocks in a step than the page table has room for");
   std::ranges::copy(table.ids(), indices_.get() + begin);
   last_block_len_[sequences_] = static_cast<std::int32_t>(table.last_block_len());
+  first_block_[sequences_] = 0;
   indptr_[++sequences_] = static_cast<std::int32_t>(end);
 }
 
@@ -38,6 +40,7 @@ format::PageTableView PageTable::view() const {
   return {.kv_indptr = indptr_.get(),
           .kv_indices = indices_.get(),
           .last_block_len = last_block_len_.get(),
+          .first_block = first_block_.get(),
           .sequences = static_cast<std::int32_t>(sequences_)};
 }
 

@@ -21,7 +21,7 @@ class PageTable {
   // REQUIRES: at least one row, room for the sequence and its blocks.
   void add(const BlockTable& table);
 
-  // Shapes: kv_indptr [sequences + 1], kv_indices [kv_indptr[sequences]], last_block_len [sequences].
+  // Shapes: kv_indptr [sequences + 1], kv_indices [kv_indptr[sequences]], last_block_len and first_block [sequences].
   format::PageTableView view() const;
 
  private:
@@ -29,7 +29,7 @@ class PageTable {
   std::uint64_t max_indices_;
   std::unique_ptr<std::int32_t[]> indptr_;
   std::unique_ptr<BlockId[]> indices_;
-  std::unique_ptr<std::int32_t[]> last_block_len_;
+  std::unique_ptr<std::int32_t[]> last_block_len_, first_block_;
   std::uint32_t sequences_ = 0;
 };
 

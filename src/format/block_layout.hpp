@@ -22,6 +22,7 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 #include "format/kv_format.hpp"
+#include "format/reach.hpp"
 
 namespace kvasir::format {
 
@@ -37,6 +38,9 @@ struct CacheGroup {
   std::uint32_t window = 0;           // tokens of history kept, the current one included; 0 = all
   std::uint32_t block_tokens = 32;
   std::optional<std::uint32_t> v_dim = {};   // of a V row where that differs; 0: K and V are one (a latent)
+  bool chunked = false;               // the window is a chunk: history is cut at multiples of it
+
+  Reach reach() const { return {window, chunked}; }
 };
 
 // What is stored for a model: its cache groups. Layer l lives in group `group_of(l)` as that group's `slot_of(l)`-th layer.
@@ -104,12 +108,14 @@ struct PagedKvView {
 };
 
 // The page table of one step and one cache group, planned once a step and used by every layer (CSR, as FlashInfer's):
-// sequence s of the step owns kv_indices[kv_indptr[s] .. kv_indptr[s+1]), its blocks in token order, and the last of
+// sequence s of the step owns kv_indices[kv_indptr[s] .. kv_indptr[s+1]), its blocks in token order from number
+// first_block[s] on (those before it are left behind: no row of this step or a later one reaches them), and the last of
 // them holds last_block_len[s] rows once this step has written (1 .. block_tokens).
 struct PageTableView {
   const std::int32_t* kv_indptr = nullptr;       // [sequences + 1]
   const BlockId* kv_indices = nullptr;           // [kv_indptr[sequences]]
   const std::int32_t* last_block_len = nullptr;  // [sequences]
+  const std::int32_t* first_block = nullptr;     // [sequences]
   std::int32_t sequences = 0;
 };
 

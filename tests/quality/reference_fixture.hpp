@@ -111,10 +111,11 @@ class SequenceRunner {
   void run_step(std::span<const TokenId> step, std::uint32_t first) {
     const std::uint32_t end = first + static_cast<std::uint32_t>(step.size());
     const std::int32_t used = static_cast<std::int32_t>((end + shape_.block_tokens - 1) / shape_.block_tokens);
-    const std::int32_t indptr[] = {0, used};
+    const std::int32_t indptr[] = {0, used}, first_block = 0;
     const std::int32_t last = static_cast<std::int32_t>((end - 1) % shape_.block_tokens + 1);
     const std::vector<format::PageTableView> tables(
-        views_.size(), {.kv_indptr = indptr, .kv_indices = blocks_.data(), .last_block_len = &last, .sequences = 1});
+        views_.size(),
+        {.kv_indptr = indptr, .kv_indices = blocks_.data(), .last_block_len = &last, .first_block = &first_block, .sequences = 1});
     const model::StepSequence sequence = {
         .tokens = step, .first_position = first, .logits_rows = static_cast<std::uint32_t>(step.size())};
     forward_.run({.sequences = {&sequence, 1}, .tables = tables, .kv = views_});
