@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.hpp"
+#include "base/units.hpp"
 #include "cache/footprint.hpp"
 
 namespace kvasir::cache {
@@ -32,21 +35,6 @@ Error to_error(const FitVerdict& v) {
   KV_CHECK(false, "to_error() of a verdict that fits");
 }
 
-std::uint64_t ClaimLedger::usable(const PoolCounts& pool) const {
-  return minus_or_zero(std::uint64_t{pool.total} - pool.quarantined, reserved_);
-}
-
-std::uint64_t ClaimLedger::claimable(const PoolCounts& pool) const {
-  return minus_or_zero(std::uint64_t{pool.free} + pool.cached - pool.pinned, claimed_ + reserved_);
-}
-
-Status ClaimLedger::claim(std::uint64_t blocks, const PoolCounts& pool) {
-  if (blocks > usable(pool)) return to_error({Fit::too_large, 0, blocks, usable(pool)});
-  if (blocks > claimable(pool)) return to_error({Fit::exhausted, 0, blocks, claimable(pool)});
-  claimed_ += blocks;
-  return ok_status();
-}
-
 void ClaimLedger::convert(std::uint64_t blocks) {
   KV_CHECK(blocks <= claimed_, "allocated more blocks than were claimed");
   claimed_ -= blocks;
@@ -57,34 +45,92 @@ void ClaimLedger::give_back(std::uint64_t blocks) {
   claimed_ -= blocks;
 }
 
-void ClaimLedger::check_invariants(const PoolCounts& pool) const {
-  KV_CHECK(claimed_ <= std::uint64_t{pool.free} + pool.cached - pool.pinned, "claims <= free + cached - pinned");
+std::uint64_t GroupBudget::wanted(std::uint64_t rows, std::uint64_t prompt_tokens) const {
+  const std::uint64_t step = max_step_rows == 0 ? prompt_tokens : std::min(max_step_rows, prompt_tokens);
+  return blocks_held(rows, reach, step, block_tokens);
 }
 
-void AdmissionBudget::add_group(std::uint32_t block_tokens, std::uint64_t usable, std::uint64_t claimable) {
+void AdmissionBudget::add_group(const GroupBudget& group) {
   KV_CHECK(group_count_ < kMaxGroups, "too many groups in a budget");
-  groups_[group_count_++] = {block_tokens, usable, claimable};
+  groups_[group_count_++] = group;
 }
 
-FitVerdict AdmissionBudget::check(std::uint64_t rows) const {
+namespace {
+
+// Superpages that each group asks of one arena, and the group that asks for most of them.
+struct Asked {
+  std::uint64_t superpages = 0, most = 0;
+  std::uint32_t group = 0;
+  void add(std::uint32_t g, std::uint64_t blocks, std::uint32_t blocks_per_superpage) {
+    const std::uint64_t needed = ceil_div(blocks, blocks_per_superpage);
+    superpages += needed;
+    if (needed > most) most = needed, group = g;
+  }
+  // Superpages for the group that asks for most, where the others get theirs.
+  std::uint64_t left_for_it(std::uint64_t superpages_there) const {
+    return minus_or_zero(superpages_there, superpages - most);
+  }
+};
+
+}  // namespace
+
+FitVerdict AdmissionBudget::check_ever(std::span<const std::uint64_t> wanted) const {
+  Asked asked;
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    const GroupBudget& group = groups_[g];
+    const std::uint64_t usable = minus_or_zero(group.total, group.unusable);
+    if (wanted[g] > usable) return {Fit::too_large, g, wanted[g], usable};
+    if (group.blocks_per_superpage > 0) asked.add(g, wanted[g] + group.unusable, group.blocks_per_superpage);
+  }
+  if (asked.superpages <= all_superpages_) return {};
+  const GroupBudget& group = groups_[asked.group];
+  const std::uint64_t blocks = asked.left_for_it(all_superpages_) * group.blocks_per_superpage;
+  return {Fit::too_large, asked.group, wanted[asked.group], minus_or_zero(blocks, group.unusable)};
+}
+
+FitVerdict AdmissionBudget::check_blocks(std::span<const std::uint64_t> wanted) const {
+  Asked asked;
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    const GroupBudget& group = groups_[g];
+    const std::uint64_t deficit = minus_or_zero(group.promised + wanted[g], group.available);
+    if (group.blocks_per_superpage > 0) {
+      asked.add(g, deficit, group.blocks_per_superpage);
+    } else if (wanted[g] > 0 && deficit > 0) {
+      return {Fit::exhausted, g, wanted[g], minus_or_zero(group.available, group.promised)};
+    }
+  }
+  if (asked.superpages <= free_superpages_) return {};
+  const GroupBudget& group = groups_[asked.group];
+  const std::uint64_t blocks = group.available + asked.left_for_it(free_superpages_) * group.blocks_per_superpage;
+  return {Fit::exhausted, asked.group, wanted[asked.group], minus_or_zero(blocks, group.promised)};
+}
+
+bool AdmissionBudget::fits_compacted(std::span<const std::uint64_t> wanted) const {
+  Asked asked;
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    const GroupBudget& group = groups_[g];
+    if (group.blocks_per_superpage == 0) {
+      if (group.promised + wanted[g] > group.available) return false;
+      continue;
+    }
+    asked.add(g, group.occupied + group.promised + wanted[g], group.blocks_per_superpage);
+  }
+  return asked.superpages <= all_superpages_;
+}
+
+FitVerdict AdmissionBudget::check(std::uint64_t rows, std::uint64_t prompt_tokens) const {
   if (rows > max_sequence_rows_) return {Fit::too_long, 0, rows, max_sequence_rows_};
-  for (std::uint32_t g = 0; g < group_count_; ++g) {
-    const std::uint64_t blocks = blocks_for_rows(rows, groups_[g].block_tokens);
-    if (blocks > groups_[g].usable) return {Fit::too_large, g, blocks, groups_[g].usable};
-  }
+  std::array<std::uint64_t, kMaxGroups> wanted{};
+  for (std::uint32_t g = 0; g < group_count_; ++g) wanted[g] = groups_[g].wanted(rows, prompt_tokens);
+  if (const FitVerdict never = check_ever(wanted); !never.ok()) return never;
   if (free_slots_ == 0) return {Fit::no_sequence_slot, 0, 1, 0};
-  for (std::uint32_t g = 0; g < group_count_; ++g) {
-    const std::uint64_t blocks = blocks_for_rows(rows, groups_[g].block_tokens);
-    if (blocks > groups_[g].claimable) return {Fit::exhausted, g, blocks, groups_[g].claimable};
-  }
-  return {};
+  return check_blocks(wanted);
 }
 
-void AdmissionBudget::take(std::uint64_t rows) {
-  KV_CHECK(check(rows).ok(), "took from a budget what does not fit in it");
+void AdmissionBudget::take(std::uint64_t rows, std::uint64_t prompt_tokens) {
+  KV_CHECK(check(rows, prompt_tokens).ok(), "took from a budget what does not fit in it");
   --free_slots_;
-  for (std::uint32_t g = 0; g < group_count_; ++g)
-    groups_[g].claimable -= blocks_for_rows(rows, groups_[g].block_tokens);
+  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].promised += groups_[g].wanted(rows, prompt_tokens);
 }
 
 }  // namespace kvasir::cache

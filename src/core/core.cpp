@@ -17,6 +17,13 @@ void erase_id(std::vector<RequestId>& list, RequestId id) {
   list.erase(at);
 }
 
+cache::KvCacheConfig cache_config_of(const CoreConfig& config) {
+  cache::KvCacheConfig cache = config.cache;
+  cache.max_sequences = config.limits.max_num_seqs;
+  cache.max_step_rows = config.limits.max_num_batched_tokens;
+  return cache;
+}
+
 std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
 
 }  // namespace
@@ -27,15 +34,13 @@ Result<Core> Core::create(const CoreConfig& config) {
   if (config.max_requests < config.limits.max_num_seqs)
     return Error{ErrorCode::bad_input, fmt::format("max_requests = {}; at least max_num_seqs = {} is needed",
                                                    config.max_requests, config.limits.max_num_seqs)};
-  cache::KvCacheConfig cache_config = config.cache;
-  cache_config.max_sequences = config.limits.max_num_seqs;
+  const cache::KvCacheConfig cache_config = cache_config_of(config);
   KV_ASSIGN(cache::KvCache cache, cache::KvCache::create(cache_config));
   return Core(config, std::move(cache));
 }
 
 std::uint64_t Core::metadata_bytes(const CoreConfig& config) {
-  cache::KvCacheConfig cache_config = config.cache;
-  cache_config.max_sequences = config.limits.max_num_seqs;
+  const cache::KvCacheConfig cache_config = cache_config_of(config);
   constexpr std::uint64_t kRequest = sizeof(Request) + sizeof(std::uint32_t) + 3 * sizeof(RequestId);
   constexpr std::uint64_t kSequence = sizeof(sched::RunningRequest) + sizeof(sched::QueuedRequest) +
                                       sizeof(sched::Chunk) +
@@ -130,6 +135,7 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
   KV_CHECK(!in_flight_, "one step is in flight at a time: apply() or abandon() it first");
   cache_.clear_copies();
   drop_unservable_heads();
+  if (!queued_.empty()) cache_.compact(at(queued_.front()).prompt_tokens, at(queued_.front()).max_new_tokens);
   running_views_.clear();
   for (const RequestId id : running_) {
     const Request& r = at(id);
@@ -166,6 +172,7 @@ void Core::start_step() {
     request.in_flight = chunk.token_count;
   }
   in_flight_ = !plan_.empty();
+  KV_CHECK(in_flight_ || cache_.copies().empty(), "blocks move only before a step");
 }
 
 void Core::apply(std::span<const TokenResult> results, double step_s) {
@@ -190,6 +197,7 @@ void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenR
   request.in_flight = 0;
   request.computed += chunk.token_count;
   if (request.cancel_requested) return finish(request, FinishReason::cancelled);
+  cache_.commit(request.sequence);
   if (request.computed < request.prompt_tokens) return;
   request.state = RequestState::decoding;
   if (result != nullptr) {

@@ -33,7 +33,7 @@ struct QueueLimits {
 };
 
 struct CoreConfig {
-  cache::KvCacheConfig cache;  // max_sequences is set from limits.max_num_seqs
+  cache::KvCacheConfig cache;  // max_sequences and max_step_rows are set from limits
   sched::Limits limits;
   std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
   sched::QueuePolicy policy;

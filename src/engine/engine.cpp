@@ -77,16 +77,9 @@ std::string dtype_name(format::KvFormat format) {
 Status Engine::check(const GenerateRequest& request) const {
   const State& s = *state_;
   KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
-  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
-  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
-  for (std::uint32_t group = 0; group < s.groups(); ++group) {
-    const std::uint64_t wanted = cache::blocks_for_rows(rows, s.config.block_tokens);
-    const std::uint64_t have = s.store.blocks(group);
-    if (wanted > have) {
-      return cache::to_error({.fit = cache::Fit::too_large, .group = group, .wanted = wanted, .have = have});
-    }
-  }
-  return ok_status();
+  const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
+  const cache::FitVerdict fit = s.whole.check(cache::rows_bound(request.prompt.size(), limit), request.prompt.size());
+  return fit.ok() ? ok_status() : Status(cache::to_error(fit));
 }
 
 Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* why) {
@@ -110,7 +103,7 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
     return refuse(valid.error());
   }
 
-  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
+  const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
   const core::RequestSpec spec{request.prompt, limit, request.priority, platform::monotonic_ns() / 1000};
   verdict = s.core.can_submit(spec);
   Result<RequestId> id = s.core.submit(spec);
@@ -131,9 +124,10 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
 bool Engine::cancel(RequestId id) {
   State& s = *state_;
   KV_CHECK(!s.in_step, "calls into an engine do not nest");
-  s.remember_blocks(id);
-  if (!s.core.cancel(id)) return false;
-  s.poison_remembered();
+  s.remember_active();
+  const bool cancelled = s.core.cancel(id);
+  s.poison_freed();
+  if (!cancelled) return false;
   s.forget(id);
   ++s.totals.cancelled;
   return true;
@@ -164,9 +158,10 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   s.sample();
   const std::uint64_t sampled = platform::monotonic_ns();
   s.emit(out);
+  s.remember_active();
   s.core.apply(s.results, platform::seconds_between(start, platform::monotonic_ns()));
   s.emit_ended(out);
-  s.poison_remembered();
+  s.poison_freed();
   const std::uint64_t end = platform::monotonic_ns();
 
   report.ran = true;
@@ -199,21 +194,33 @@ bool Engine::has_work() const { return !state_->core.idle() || !state_->core.fin
 
 CacheAccounting Engine::accounting() const {
   const State& s = *state_;
+  const cache::KvCache& cache = s.core.cache();
+  const store::StorePlan& plan = s.store.plan();
   CacheAccounting a;
   for (std::uint32_t group = 0; group < s.groups(); ++group) {
-    const cache::GroupStats stats = s.core.cache().stats(group);
-    const std::uint64_t bytes = s.store.view(group).layout.block_bytes();
+    const cache::GroupStats stats = cache.stats(group);
+    const std::uint64_t bytes = plan.groups[group].layout.block_bytes();
     a.active_bytes += stats.pool.active * bytes;
     a.cached_bytes += stats.pool.cached * bytes;
     a.free_bytes += stats.pool.free * bytes;
     a.quarantined_bytes += stats.pool.quarantined * bytes;
     a.claimed_bytes += stats.claimed * bytes;
+    a.slack_bytes += stats.superpages * plan.tail_bytes(group);
     a.active_blocks += stats.pool.active;
+    a.cached_blocks += stats.pool.cached;
+    a.free_blocks += stats.pool.free;
+    a.quarantined_blocks += stats.pool.quarantined;
     a.total_blocks += stats.pool.total;
+    a.allocated_rows = std::max(a.allocated_rows, (std::uint64_t{stats.pool.active} + stats.pool.cached) * stats.block_tokens);
+    a.claimed_rows = std::max(a.claimed_rows, stats.claimed * stats.block_tokens);
   }
-  a.live_rows = s.core.cache().live_rows();
-  a.slack_bytes = s.store.plan().slack_bytes;
-  a.total_bytes = s.store.plan().capacity_bytes;
+  const std::uint64_t free_blocks = std::uint64_t{cache.free_superpages()} * plan.groups[0].blocks_per_superpage;
+  a.free_blocks += free_blocks;
+  a.total_blocks += free_blocks;
+  a.free_bytes += cache.free_superpages() * plan.superpage_bytes;
+  a.live_rows = cache.live_rows();
+  a.slack_bytes += plan.slack_bytes;
+  a.total_bytes = plan.capacity_bytes;
   return a;
 }
 
@@ -241,7 +248,7 @@ EffectiveSettings Engine::effective() const {
   e.max_num_seqs = s.config.max_sequences;
   e.max_model_len = s.config.max_model_len;
   e.max_queued = s.config.max_queued;
-  e.max_rows = s.store.plan().max_rows();
+  e.max_rows = s.max_rows();
   e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
   e.kv_format = s.config.kv_format;
   e.kv_cache_dtype = dtype_name(s.config.kv_format);

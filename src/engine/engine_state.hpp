@@ -64,12 +64,15 @@ struct Engine::State {
   std::vector<Live*> row_requests;               // whose each row is
   std::vector<core::TokenResult> results;
   std::vector<std::uint64_t> live_blocks;        // [group] bounds of all live requests, added up
-  std::vector<std::vector<BlockId>> freed;       // [group] scratch of poisoning: blocks about to be freed
+  std::vector<std::vector<BlockId>> active;      // [group] scratch of poisoning: blocks that may be about to be freed
+  const cache::AdmissionBudget whole;            // what the cache can hold while it holds nothing
   std::vector<RequestId> finished;               // scratch
   EngineStats totals;                            // counters only
   bool in_step = false;
 
   std::uint32_t groups() const { return store.groups(); }
+  // Rows that one request alone could have.
+  std::uint64_t max_rows() const { return store.plan().max_rows(config.max_batched_tokens); }
   std::uint64_t active_bytes() const;
   std::uint64_t bound_blocks(const Live& request, std::uint32_t group) const;
   // Makes the memory behind the claims of all live requests and this one resident. Errors: the store's; nothing changed.
@@ -83,9 +86,9 @@ struct Engine::State {
   void emit(std::vector<TokenOutput>& out);
   void emit_answer(const SampleRow& row, Live& request, TokenOutput& output);
   void emit_ended(std::vector<TokenOutput>& out);
-  // Poisoning, for tests: remembers the blocks of a request about to end; fills them once they are free.
-  void remember_blocks(RequestId id);
-  void poison_remembered();
+  // Poisoning, for tests: remembers the blocks in use; fills those that are free by now, before others can be given them.
+  void remember_active();
+  void poison_freed();
 };
 
 }  // namespace kvasir::engine
