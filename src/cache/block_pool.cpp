@@ -139,6 +139,8 @@ void BlockPool::change(BlockId block, std::uint32_t refs, std::uint8_t flags) {
   const std::uint32_t i = index(block);
   const BlockState before = state(block);
   const bool pinned_before = before == BlockState::cached && (flags_[i] & kPinned) != 0;
+  counts_.shared += (refs > 1 ? refs - 1 : 0u);
+  counts_.shared -= (refs_[i] > 1 ? refs_[i] - 1 : 0u);
   refs_[i] = refs;
   flags_[i] = flags;
   const BlockState after = state(block);
@@ -228,6 +230,7 @@ void BlockPool::check_invariants() const {
       derived.free += now == BlockState::free;
       derived.quarantined += now == BlockState::quarantined;
       derived.pinned += now == BlockState::cached && (flags_[i] & kPinned) != 0;
+      derived.shared += refs_[i] > 1 ? refs_[i] - 1 : 0;
       free += now == BlockState::free;
       KV_CHECK((now == BlockState::absent) == (present_[s] == 0), "blocks are there where their superpage is");
       KV_CHECK(free_ranks_.contains(rank(block)) == (now == BlockState::free), "the free set disagrees with a state");

@@ -36,6 +36,7 @@ struct PoolCounts {
   std::uint32_t total = 0;
   std::uint32_t active = 0, cached = 0, free = 0, quarantined = 0;
   std::uint32_t pinned = 0;  // of the cached ones: those that may not be evicted
+  std::uint64_t shared = 0;  // references beyond the first of each block: blocks that sharing saves
   bool operator==(const PoolCounts&) const = default;
 };
 

@@ -78,6 +78,19 @@ void BlockTable::share(const BlockTable& other, BlockPool& pool) {
   rows_ = other.rows_;
 }
 
+void BlockTable::share_front(const BlockTable& other, std::uint32_t rows, std::uint32_t first_block, BlockPool& pool) {
+  const std::uint32_t full = rows / block_tokens_;
+  KV_CHECK(rows_ == 0 && block_tokens_ == other.block_tokens_, "only an empty table of the same block size can share");
+  KV_CHECK(rows <= other.rows_ && first_block >= other.dropped_ && first_block <= full, "only blocks that are held are shared");
+  KV_CHECK(full - first_block <= capacity(), "no room for the shared blocks");
+  const std::span<const BlockId> blocks = other.ids().subspan(first_block - other.dropped_, full - first_block);
+  std::ranges::copy(blocks, storage_.begin());
+  for (const BlockId block : blocks) pool.add_ref(block);
+  blocks_ = full - first_block;
+  dropped_ = first_block;
+  rows_ = full * block_tokens_;
+}
+
 void BlockTable::check_invariants(const BlockPool& pool) const {
   KV_CHECK(dropped_ + blocks_ == blocks_for_rows(rows_, block_tokens_), "a table has the blocks that its rows need");
   KV_CHECK(blocks_ <= capacity(), "a table is within its storage");

@@ -52,6 +52,9 @@ class BlockTable {
   void clear(BlockPool& pool);
   // Puts `to` in the place of a block that it holds: its content has moved. False if it holds no such block.
   bool replace(BlockId from, BlockId to);
+  // Becomes a second holder of another's full blocks among its first `rows` rows, from number first_block on: rows() is then
+  // rows rounded down to whole blocks. REQUIRES: empty, room for them, same block size, the other holds them.
+  void share_front(const BlockTable& other, std::uint32_t rows, std::uint32_t first_block, BlockPool& pool);
   // Becomes a second holder of all of another's blocks. REQUIRES: empty, room for them, same block size.
   void share(const BlockTable& other, BlockPool& pool);
 

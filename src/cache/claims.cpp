@@ -45,9 +45,10 @@ void ClaimLedger::give_back(std::uint64_t blocks) {
   claimed_ -= blocks;
 }
 
-std::uint64_t GroupBudget::wanted(std::uint64_t rows, std::uint64_t prompt_tokens) const {
-  const std::uint64_t step = max_step_rows == 0 ? prompt_tokens : std::min(max_step_rows, prompt_tokens);
-  return blocks_held(rows, reach, step, block_tokens);
+std::uint64_t GroupBudget::wanted(std::uint64_t rows, std::uint64_t prompt_tokens, std::uint64_t shared_rows) const {
+  const std::uint64_t left = prompt_tokens > shared_rows ? prompt_tokens - shared_rows : 1;
+  const std::uint64_t step = max_step_rows == 0 ? left : std::min(max_step_rows, left);
+  return std::min(blocks_for_rows(rows, block_tokens) - shared_rows / block_tokens, blocks_held(rows, reach, step, block_tokens));
 }
 
 void AdmissionBudget::add_group(const GroupBudget& group) {
@@ -118,19 +119,27 @@ bool AdmissionBudget::fits_compacted(std::span<const std::uint64_t> wanted) cons
   return asked.superpages <= all_superpages_;
 }
 
-FitVerdict AdmissionBudget::check(std::uint64_t rows, std::uint64_t prompt_tokens) const {
-  if (rows > max_sequence_rows_) return {Fit::too_long, 0, rows, max_sequence_rows_};
-  std::array<std::uint64_t, kMaxGroups> wanted{};
-  for (std::uint32_t g = 0; g < group_count_; ++g) wanted[g] = groups_[g].wanted(rows, prompt_tokens);
-  if (const FitVerdict never = check_ever(wanted); !never.ok()) return never;
-  if (free_slots_ == 0) return {Fit::no_sequence_slot, 0, 1, 0};
-  return check_blocks(wanted);
+std::uint64_t AdmissionBudget::wanted(std::uint32_t group, std::uint64_t rows, std::uint64_t prompt_tokens,
+                                      const SharedRows& shared) const {
+  return groups_[group].wanted(rows, prompt_tokens, shared.rows) + shared.claimed_by_other[group];
 }
 
-void AdmissionBudget::take(std::uint64_t rows, std::uint64_t prompt_tokens) {
-  KV_CHECK(check(rows, prompt_tokens).ok(), "took from a budget what does not fit in it");
+FitVerdict AdmissionBudget::check(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) const {
+  if (rows > max_sequence_rows_) return {Fit::too_long, 0, rows, max_sequence_rows_};
+  std::array<std::uint64_t, kMaxGroups> alone{}, now{};
+  for (std::uint32_t g = 0; g < group_count_; ++g) {
+    alone[g] = groups_[g].wanted(rows, prompt_tokens);
+    now[g] = wanted(g, rows, prompt_tokens, shared);
+  }
+  if (const FitVerdict never = check_ever(alone); !never.ok()) return never;
+  if (free_slots_ == 0) return {Fit::no_sequence_slot, 0, 1, 0};
+  return check_blocks(now);
+}
+
+void AdmissionBudget::take(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) {
+  KV_CHECK(check(rows, prompt_tokens, shared).ok(), "took from a budget what does not fit in it");
   --free_slots_;
-  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].promised += groups_[g].wanted(rows, prompt_tokens);
+  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].promised += wanted(g, rows, prompt_tokens, shared);
 }
 
 }  // namespace kvasir::cache

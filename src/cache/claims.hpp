@@ -67,6 +67,13 @@ class ClaimLedger {
   std::uint64_t claimed_ = 0;
 };
 
+// What a sequence begins with: rows of a running one, whose full blocks it shares. That one's window may let them go before
+// they are free, so it claims so many blocks more.
+struct SharedRows {
+  std::uint32_t rows = 0;
+  std::array<std::uint32_t, kMaxGroups> claimed_by_other{};
+};
+
 // One group as an admission sees it. Blocks, unless said otherwise.
 struct GroupBudget {
   std::uint32_t block_tokens = 1;
@@ -79,8 +86,8 @@ struct GroupBudget {
   std::uint64_t total = 0;                 // of its own; with superpages of the arena: what all of them would give
   std::uint32_t blocks_per_superpage = 0;  // 0: the group has blocks of its own and draws none
 
-  // What a sequence of so many rows and prompt tokens that shares nothing may hold at one time.
-  std::uint64_t wanted(std::uint64_t rows, std::uint64_t prompt_tokens) const;
+  // What a sequence of so many rows and prompt tokens may hold at one time beside the full blocks of its first shared_rows.
+  std::uint64_t wanted(std::uint64_t rows, std::uint64_t prompt_tokens, std::uint64_t shared_rows = 0) const;
 };
 
 // What can still be admitted, in all groups at once: a snapshot that a planner may spend without touching the cache.
@@ -97,11 +104,11 @@ class AdmissionBudget {
   // REQUIRES: fewer than kMaxGroups so far.
   void add_group(const GroupBudget& group);
 
-  // Would a sequence of at most `rows` rows, the first prompt_tokens of them a prompt, fit if it shares nothing? What can
-  // never fit is told before what must wait.
-  FitVerdict check(std::uint64_t rows, std::uint64_t prompt_tokens) const;
+  // Would a sequence of at most `rows` rows, the first prompt_tokens of them a prompt, fit that begins with shared ones? What
+  // can never fit is told before what must wait.
+  FitVerdict check(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared = {}) const;
   // REQUIRES: check() of the same is ok.
-  void take(std::uint64_t rows, std::uint64_t prompt_tokens);
+  void take(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared = {});
 
   // Can so many blocks more be promised now? wanted: [groups].
   FitVerdict check_blocks(std::span<const std::uint64_t> wanted) const;
@@ -112,6 +119,7 @@ class AdmissionBudget {
 
  private:
   FitVerdict check_ever(std::span<const std::uint64_t> wanted) const;
+  std::uint64_t wanted(std::uint32_t group, std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) const;
 
   std::array<GroupBudget, kMaxGroups> groups_{};
   std::uint32_t group_count_ = 0;

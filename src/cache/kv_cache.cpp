@@ -195,13 +195,14 @@ std::uint64_t KvCache::growth(const Slot& slot, std::uint32_t group) const {
 }
 
 // Blocks that it may take before it lets any go. Those it holds alone come back when its window has passed them; those it
-// shares may not.
-std::uint64_t KvCache::claim_for(const Slot& slot, std::uint32_t group) const {
+// shares may not. no_longer_alone: as if it shared so many of the former.
+std::uint64_t KvCache::claim_for(const Slot& slot, std::uint32_t group, std::uint64_t no_longer_alone) const {
   const Group& g = groups_[group];
   const std::uint64_t all = growth(slot, group);
   if (g.reach.window == 0) return all;
   std::uint64_t alone = 0;
   for (const BlockId block : slot.tables[group].ids()) alone += g.pool.refs(block) == 1 && !g.pool.published(block);
+  alone -= no_longer_alone;
   const std::uint64_t most = most_held(slot, group);
   return std::min(all, most > alone ? most - alone : 0);
 }
@@ -283,6 +284,62 @@ void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
   live_rows_ -= slot.rows - rows;
   slot.rows = rows;
   slot.committed = std::min(slot.committed, rows);
+}
+
+bool KvCache::can_share(SequenceId sequence, std::uint32_t rows) const {
+  const Slot& slot = slots_[slot_of(sequence)];
+  for (std::uint32_t g = 0; g < groups(); ++g)
+    if (groups_[g].reach.first_key(rows) / groups_[g].block_tokens < slot.tables[g].dropped()) return false;
+  return rows <= slot.committed;
+}
+
+SharedRows KvCache::sharing(SequenceId sequence, std::uint32_t rows) const {
+  const Slot& slot = slots_[slot_of(sequence)];
+  SharedRows out{.rows = rows};
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    const Group& group = groups_[g];
+    if (group.reach.window == 0) continue;
+    const BlockTable& table = slot.tables[g];
+    const std::uint32_t first = group.reach.first_key(rows) / group.block_tokens, end = rows / group.block_tokens;
+    std::uint64_t alone = 0;
+    for (const BlockId block : table.ids().subspan(first - table.dropped(), end - first))
+      alone += group.pool.refs(block) == 1 && !group.pool.published(block);
+    const std::uint64_t claim = claim_for(slot, g, alone);
+    if (claim > slot.claimed[g]) out.claimed_by_other[g] = static_cast<std::uint32_t>(claim - slot.claimed[g]);
+  }
+  return out;
+}
+
+void KvCache::share_prefix(const BlockTable& from, Slot& slot, std::uint32_t group, std::uint32_t rows) {
+  Group& g = groups_[group];
+  BlockTable& table = slot.tables[group];
+  table.share_front(from, rows, g.reach.first_key(rows) / g.block_tokens, g.pool);
+  slot.claimed[group] = claim_for(slot, group);
+  g.ledger.claim(slot.claimed[group]);
+  const std::uint32_t partial = rows % g.block_tokens;
+  if (partial == 0) return;
+  take(slot, group, 1);
+  table.append(partial, g.pool);
+  KV_CHECK(copies_left() > 0, "clear_copies() once a step");
+  copies_.push_back({group, from.ids()[rows / g.block_tokens - from.dropped()], table.ids().back()});
+}
+
+Result<SequenceId> KvCache::admit_sharing(SequenceId from, std::uint32_t rows, std::uint64_t prompt_tokens,
+                                          std::uint64_t max_new_tokens) {
+  KV_CHECK(rows > 0 && rows < prompt_tokens && can_share(from, rows), "committed rows of a prompt are shared");
+  const std::uint64_t bound_rows = rows_bound(prompt_tokens, max_new_tokens);
+  const FitVerdict verdict = budget().check(bound_rows, prompt_tokens, sharing(from, rows));
+  if (!verdict.ok()) return to_error(verdict);
+  const SequenceId id = open_slot(prompt_tokens, bound_rows);
+  Slot& slot = slots_[slot_of(id)];
+  slot.rows = slot.committed = rows;
+  live_rows_ += rows;
+  Slot& other = slots_[slot_of(from)];
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    share_prefix(other.tables[g], slot, g, rows);
+    settle_claim(other, g);
+  }
+  return id;
 }
 
 Result<SequenceId> KvCache::fork(SequenceId sequence, std::uint64_t bound_rows) {

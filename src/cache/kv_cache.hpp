@@ -4,7 +4,7 @@
 // Who holds what:
 //   claim    admit() promises the most that the sequence may hold in every group; reserve_rows() turns promises into blocks;
 //            commit() and release() give back what was not needed
-//   blocks   held by tables (one reference each); shared only by fork(); in a group with a window commit() lets go those
+//   blocks   held by tables (one reference each); shared by admit_sharing() and fork(); in a group with a window commit() lets go those
 //            that no later row reaches
 //   superpages  of an arena that several groups share: taken when a group has no free block, given back when empty
 //   copies   a shared last block is replaced on the next reserve_rows(), and compact() moves blocks; the caller copies the
@@ -89,6 +89,15 @@ class KvCache {
   // Drops the rows after the first `rows`; their blocks go back to the claim (speculation, an abandoned step).
   // REQUIRES: committed rows <= rows <= rows(sequence) where a group has a window; no block that loses a row is shared.
   void truncate(SequenceId sequence, std::uint32_t rows);
+  // Whether another sequence may start with the first `rows` rows of this one: they are committed, and no window has let go
+  // what row `rows` reaches.
+  bool can_share(SequenceId sequence, std::uint32_t rows) const;
+  // What that costs, for AdmissionBudget. REQUIRES: can_share(sequence, rows).
+  SharedRows sharing(SequenceId sequence, std::uint32_t rows) const;
+  // As admit(), for a sequence that starts with the first `rows` rows of another: it shares their full blocks, and as its next
+  // row goes into the last one if that is partial, has a copy of that (copies() grows by one a group). Claims what it may
+  // still take. REQUIRES: can_share(from, rows), 0 < rows < prompt_tokens.
+  Result<SequenceId> admit_sharing(SequenceId from, std::uint32_t rows, std::uint64_t prompt_tokens, std::uint64_t max_new_tokens);
   // A second sequence that starts with all rows of the first, sharing its blocks, and may grow to `bound_rows`.
   // Claims what it may still take: everything past the full shared blocks; and for the first one a copy of the last
   // block, if that is partial. Errors as admit(); nothing has changed then. REQUIRES: bound_rows >= rows(sequence).
@@ -157,11 +166,12 @@ class KvCache {
   std::uint64_t step_rows(const Slot& slot) const;
   std::uint64_t most_held(const Slot& slot, std::uint32_t group) const;
   std::uint64_t growth(const Slot& slot, std::uint32_t group) const;
-  std::uint64_t claim_for(const Slot& slot, std::uint32_t group) const;
+  std::uint64_t claim_for(const Slot& slot, std::uint32_t group, std::uint64_t no_longer_alone = 0) const;
   void settle_claim(Slot& slot, std::uint32_t group);
   void take(Slot& slot, std::uint32_t group, std::uint32_t blocks);
   void give_back_superpages(Group& group);
   void settle_last_block(Slot& slot, std::uint32_t group);
+  void share_prefix(const BlockTable& from, Slot& slot, std::uint32_t group, std::uint32_t rows);
   void move_block(std::uint32_t group, BlockId from);
   bool empty_one_superpage();
   std::uint64_t copies_left() const { return copies_.capacity() - copies_.size(); }

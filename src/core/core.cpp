@@ -24,6 +24,10 @@ cache::KvCacheConfig cache_config_of(const CoreConfig& config) {
   return cache;
 }
 
+bool same_prompt(const Request& a, const Request& b) {
+  return std::ranges::equal(std::span(a.tokens).first(a.prompt_tokens), std::span(b.tokens).first(b.prompt_tokens));
+}
+
 std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
 
 }  // namespace
@@ -107,6 +111,7 @@ Result<RequestId> Core::submit(const RequestSpec& spec) {
   request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
   request.priority = spec.priority;
   request.arrived_us = spec.arrived_us;
+  request.family = spec.family;
   request.place = sched::place_of(policy_, request.id, spec.priority, spec.arrived_us);
   request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
   request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
@@ -142,26 +147,66 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
     running_views_.push_back({id, r.computed, static_cast<std::uint32_t>(r.tokens.size()),
                               r.state == RequestState::decoding, r.max_new_tokens > 0});
   }
-  queued_views_.clear();
-  const std::size_t viewed = std::min(queued_.size(), limits_.max_num_seqs + std::size_t{1});
-  for (const RequestId id : std::span(queued_).first(viewed)) {
-    const Request& r = at(id);
-    queued_views_.push_back({id, bound_rows(r), r.prompt_tokens, r.max_new_tokens > 0});
-  }
+  view_queue();
   sched::plan({running_views_, queued_views_, cache_.budget(), limits_, cost_.coefficients()}, now_us, plan_);
   start_step();
   return plan_;
 }
 
+// What may be admitted, as far down the queue as there could be places. Who could share a prompt that is being computed, or
+// will be in this step, waits for it and stands in nobody's way.
+void Core::view_queue() {
+  queued_views_.clear();
+  awaiting_prompt_ = 0;
+  const std::size_t most = limits_.max_num_seqs + std::size_t{1};
+  for (const RequestId id : queued_) {
+    if (queued_views_.size() == most) return;
+    const Request& r = at(id);
+    const Sharing sharing = sharing_of(r);
+    if (sharing.waits) {
+      ++awaiting_prompt_;
+      continue;
+    }
+    queued_views_.push_back({.id = id,
+                             .bound_rows = bound_rows(r),
+                             .prompt_tokens = r.prompt_tokens,
+                             .wants_logits = r.max_new_tokens > 0,
+                             .shared = sharing.rows > 0 ? cache_.sharing(sharing.from, sharing.rows) : cache::SharedRows()});
+  }
+}
+
+// All rows of the prompt but the last: that one's logits are the request's own first token.
+Core::Sharing Core::sharing_of(const Request& request) const {
+  Sharing sharing;
+  if (request.family == 0 || request.prompt_tokens < 2) return sharing;
+  const std::uint32_t rows = request.prompt_tokens - 1;
+  for (const RequestId id : running_) {
+    const Request& other = *find(id);
+    if (other.family != request.family || !same_prompt(other, request)) continue;
+    if (other.computed >= rows && cache_.can_share(other.sequence, rows)) return {.from = other.sequence, .rows = rows};
+    sharing.waits = sharing.waits || other.computed < rows;
+  }
+  for (const sched::QueuedRequest& before : queued_views_) {
+    const Request& other = *find(before.id);
+    if (other.id == request.id) break;
+    sharing.waits = sharing.waits || (other.family == request.family && before.shared.rows == 0 && same_prompt(other, request));
+  }
+  return sharing;
+}
+
 void Core::start_step() {
   for (const RequestId id : plan_.admitted) {
     Request& request = at(id);
-    KV_CHECK(queued_.front() == id, "requests are admitted in their order");
-    Result<SequenceId> sequence = cache_.admit(request.prompt_tokens, request.max_new_tokens);
+    const Sharing sharing = sharing_of(request);
+    Result<SequenceId> sequence =
+        sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prompt_tokens, request.max_new_tokens)
+                         : cache_.admit(request.prompt_tokens, request.max_new_tokens);
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
     request.sequence = *sequence;
+    request.computed = request.shared_rows = sharing.rows;
+    shared_rows_ += sharing.rows;
     request.state = RequestState::prefilling;
-    queued_.erase(queued_.begin());
+    erase_id(queued_, id);
     queued_tokens_ -= request.prompt_tokens;
     insert_in_order(running_, id);
   }
@@ -254,9 +299,11 @@ CoreStats Core::stats() const {
   return {.queued = static_cast<std::uint32_t>(queued_.size()),
           .running = static_cast<std::uint32_t>(running_.size()),
           .finished = static_cast<std::uint32_t>(finished_.size()),
+          .awaiting_prompt = awaiting_prompt_,
           .in_flight_chunks = in_flight_ ? static_cast<std::uint32_t>(plan_.chunks.size()) : 0,
           .queued_tokens = queued_tokens_,
           .submitted = serial_,
+          .shared_rows = shared_rows_,
           .refused = refused_,
           .steps = steps_};
 }

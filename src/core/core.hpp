@@ -50,9 +50,11 @@ struct TokenResult {
 
 struct CoreStats {
   std::uint32_t queued = 0, running = 0, finished = 0;
+  std::uint32_t awaiting_prompt = 0;  // of those queued, seen by the last plan(): one of their family computes it
   std::uint32_t in_flight_chunks = 0;
   std::uint64_t queued_tokens = 0;  // prompt tokens of those queued
   std::uint64_t submitted = 0;      // since creation
+  std::uint64_t shared_rows = 0;    // of prompts, that another of the family had computed; since creation
   RefusalCounts refused;            // by submit, since creation
   std::uint64_t steps = 0;          // applied
 };
@@ -114,6 +116,14 @@ class Core {
   Request& at(RequestId id);
   std::uint32_t slot_of(RequestId id) const { return static_cast<std::uint32_t>(id.value % requests_.size()); }
   void insert_in_order(std::vector<RequestId>& list, RequestId id);
+  // What a queued request can begin with: rows of a running one; or it waits until there are.
+  struct Sharing {
+    SequenceId from = {};
+    std::uint32_t rows = 0;
+    bool waits = false;
+  };
+  Sharing sharing_of(const Request& request) const;
+  void view_queue();
   void drop_unservable_heads();
   void start_step();
   void finish(Request& request, FinishReason reason);
@@ -128,11 +138,12 @@ class Core {
   std::vector<RequestId> queued_, running_, finished_;  // by place, by place, in order of ending
   std::vector<sched::RunningRequest> running_views_;    // scratch for plan()
   std::vector<sched::QueuedRequest> queued_views_;
+  std::uint32_t awaiting_prompt_ = 0;
   sched::StepPlan plan_;
   bool in_flight_ = false;
   sched::StepCost cost_;
   std::uint64_t queued_tokens_ = 0;
-  std::uint64_t serial_ = 0, steps_ = 0;
+  std::uint64_t serial_ = 0, steps_ = 0, shared_rows_ = 0;
   RefusalCounts refused_;
 };
 

@@ -104,7 +104,12 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
   }
 
   const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
-  const core::RequestSpec spec{request.prompt, limit, request.priority, platform::monotonic_ns() / 1000};
+  const bool scored = request.prompt_logits || request.prompt_logprobs >= 0;   // it wants every row of its prompt computed
+  const core::RequestSpec spec{.prompt = request.prompt,
+                               .max_new_tokens = limit,
+                               .priority = request.priority,
+                               .arrived_us = platform::monotonic_ns() / 1000,
+                               .family = scored ? 0 : request.family};
   verdict = s.core.can_submit(spec);
   Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
@@ -144,7 +149,8 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const sched::StepPlan& plan = s.core.plan(start / 1000);
   report.waiting = queue_reason(plan.waiting);
   // The plan looks no further down the queue than sequences could run at once.
-  if (report.waiting == QueueReason::none && s.core.stats().queued > 0) report.waiting = QueueReason::sequence_limit;
+  const core::CoreStats life = s.core.stats();
+  if (report.waiting == QueueReason::none && life.queued > life.awaiting_prompt) report.waiting = QueueReason::sequence_limit;
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;
@@ -231,6 +237,7 @@ EngineStats Engine::stats() const {
   stats.waiting = core.queued;
   stats.running = core.running;
   stats.queued_prompt_tokens = core.queued_tokens;
+  stats.shared_prompt_tokens = core.shared_rows;
   stats.step_cost = state_->core.step_cost().coefficients();
   return stats;
 }

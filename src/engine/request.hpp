@@ -24,6 +24,9 @@ struct GenerateRequest {
   std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already
   std::optional<std::uint32_t> max_tokens;     // output limit; none = PoolConfig::default_max_tokens
   std::int32_t priority = 0;                   // lower goes first, under PoolConfig::policy = priority
+  // Requests of one number with the same prompt compute it once and share its blocks (n answers to one question), but for
+  // those that want their prompt's logits. 0: none.
+  std::uint64_t family = 0;
   SamplingParams sampling;
   std::vector<std::string> stop;               // the answer ends before the first of these; needs a tokenizer
   bool include_stop = false;                   // the answer keeps the stop string that ended it

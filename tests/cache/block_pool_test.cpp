@@ -106,6 +106,7 @@ PoolCounts counts_of(const std::vector<TwinBlock>& twin) {
     counts.free += b.state() == BlockState::free;
     counts.quarantined += b.state() == BlockState::quarantined;
     counts.pinned += b.state() == BlockState::cached && b.pinned;
+    counts.shared += b.refs > 1 ? static_cast<std::uint64_t>(b.refs - 1) : 0;
   }
   return counts;
 }

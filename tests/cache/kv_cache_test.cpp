@@ -126,6 +126,65 @@ TEST(KvCache, ForkThatDoesNotFitChangesNothing) {
   EXPECT_EQ(cache.stats(0).claimed, 1u);
 }
 
+TEST(KvCache, ASecondAnswerSharesThePromptsFullBlocks) {
+  KvCache cache = make({{16, 20, 0}}, 3, 100);
+  const SequenceId first = cache.admit(40, 30).value();   // 69 rows: 5 blocks
+  cache.reserve_rows(first, 40);
+  EXPECT_FALSE(cache.can_share(first, 39)) << "not before they are committed";
+  cache.commit(first);
+  cache.reserve_rows(first, 5);   // it has gone on meanwhile
+  ASSERT_TRUE(cache.can_share(first, 39));
+  EXPECT_EQ(cache.budget().check(69, 40, cache.sharing(first, 39)).ok(), true);
+  const SequenceId second = cache.admit_sharing(first, 39, 40, 30).value();
+  cache.check_invariants();
+  ASSERT_EQ(cache.copies().size(), 1u);
+  EXPECT_EQ(cache.copies()[0].from, cache.table(first, 0).ids()[2]);
+  EXPECT_EQ(cache.copies()[0].to, cache.table(second, 0).ids()[2]);
+  EXPECT_EQ(cache.rows(second), 39u);
+  EXPECT_EQ(cache.stats(0).pool.active, 4u) << "three, and the copy of the partial one";
+  EXPECT_EQ(cache.stats(0).pool.shared, 2u);
+  EXPECT_EQ(cache.stats(0).claimed, 2u + 2u);
+  cache.reserve_rows(second, 1);
+  cache.release(first);
+  cache.check_invariants();
+  EXPECT_EQ(cache.stats(0).pool.active, 3u);
+  EXPECT_EQ(cache.stats(0).pool.shared, 0u);
+}
+
+// The saving that the paper on paged attention gives for n samples of a prompt of P tokens and outputs of O: (n - 1) P' of
+// n (P + O) rows, P' being the prompt's full blocks.
+TEST(KvCache, SamplesOfOnePromptSaveWhatThePaperSays) {
+  constexpr std::uint32_t kTokens = 16, kPrompt = 200, kOutput = 57, kFull = (kPrompt - 1) / kTokens * kTokens;
+  for (const std::uint32_t n : {2u, 4u, 6u}) {
+    KvCache cache = make({{kTokens, 200, 0}}, n, 400);
+    std::vector<SequenceId> all{cache.admit(kPrompt, kOutput).value()};
+    cache.reserve_rows(all[0], kPrompt);
+    cache.commit(all[0]);
+    while (all.size() < n) all.push_back(cache.admit_sharing(all[0], kPrompt - 1, kPrompt, kOutput).value());
+    for (const SequenceId s : all) cache.reserve_rows(s, static_cast<std::uint32_t>(cache.bound(s)) - cache.rows(s));
+    const std::uint64_t separate = n * blocks_for_rows(kPrompt + kOutput - 1, kTokens);
+    EXPECT_EQ(separate - cache.stats(0).pool.active, (n - 1) * kFull / kTokens) << n;
+    EXPECT_EQ(cache.stats(0).pool.shared, (n - 1) * kFull / kTokens);
+    cache.check_invariants();
+  }
+}
+
+TEST(KvCache, WhatAWindowHasLetGoIsNotShared) {
+  KvCache cache = KvCache::create({{{4, 40, 0, {}}, {4, 12, 0, {8}}}, 3, 100, std::nullopt, 0}).value();
+  const SequenceId first = cache.admit(20, 30).value();
+  cache.reserve_rows(first, 20);
+  cache.commit(first);
+  EXPECT_TRUE(cache.can_share(first, 19)) << "row 19 reaches 12, row 20 reaches 13: one block";
+  const SequenceId second = cache.admit_sharing(first, 19, 20, 30).value();
+  EXPECT_EQ(cache.table(second, 1).dropped(), 3u);
+  EXPECT_EQ(cache.table(second, 1).blocks(), 2u) << "one shared, one copied";
+  cache.check_invariants();
+  for (int i = 0; i < 3; ++i) cache.reserve_rows(first, 1), cache.commit(first), cache.clear_copies();
+  EXPECT_FALSE(cache.can_share(first, 19)) << "its window has left the block of row 12";
+  EXPECT_TRUE(cache.can_share(second, 19));
+  cache.check_invariants();
+}
+
 TEST(KvCache, TruncatedRowsGoBackToTheClaim) {
   KvCache cache = make({{16, 4, 0}}, 1, 64);
   const SequenceId sequence = cache.admit(40, 10).value();

@@ -36,7 +36,10 @@ class PlayedMemory {
   }
 
   void step() {
-    switch (random_.below(12)) {
+    switch (random_.below(13)) {
+      case 12:
+        admit_sharing();
+        break;
       case 0:
       case 1:
         admit();
@@ -72,7 +75,7 @@ class PlayedMemory {
       EXPECT_EQ(cache_.free_superpages(), config_.groups[0].blocks / config_.groups[0].blocks_per_superpage);
     }
   }
-  std::uint64_t admitted = 0, refused = 0, forked = 0, copied = 0, left_behind = 0, moved = 0;
+  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, copied = 0, left_behind = 0, moved = 0;
 
  private:
   struct Twin {
@@ -103,6 +106,25 @@ class PlayedMemory {
     ASSERT_EQ(sequence.ok(), verdict.ok());
     sequence.ok() ? ++admitted : ++refused;
     if (sequence.ok()) twins_[*sequence] = {{}, prompt, rows_bound(prompt, max_new), 0};
+  }
+
+  // Begins with rows of another, as a second answer to one prompt does.
+  void admit_sharing() {
+    if (twins_.empty()) return;
+    const Any source = any();
+    const Twin& twin = source->second;
+    if (twin.rows.empty()) return;
+    const std::uint32_t rows = 1 + random_.below(static_cast<std::uint32_t>(twin.rows.size()));
+    if (!cache_.can_share(source->first, rows)) return;
+    const std::uint64_t prompt = rows + 1 + random_.below(3), max_new = random_.below(10);
+    const Result<SequenceId> sequence = cache_.admit_sharing(source->first, rows, prompt, max_new);
+    if (!sequence.ok()) return;
+    make_copies();
+    ++shared;
+    source->second.kept = std::max(source->second.kept, rows);
+    Twin begun{{twin.rows.begin(), twin.rows.begin() + rows}, prompt, rows_bound(prompt, max_new), rows};
+    twins_[*sequence] = std::move(begun);
+    verify(twins_.find(*sequence));
   }
 
   void fork() {
@@ -214,7 +236,7 @@ class PlayedMemory {
 };
 
 struct Totals {
-  std::uint64_t admitted = 0, refused = 0, forked = 0, copied = 0, left_behind = 0, moved = 0;
+  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, copied = 0, left_behind = 0, moved = 0;
 };
 
 Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
@@ -225,7 +247,7 @@ Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
     for (int step = 0; step < steps && !::testing::Test::HasFatalFailure(); ++step) memory.step();
     if (::testing::Test::HasFatalFailure()) return sum;
     memory.finish();
-    sum.admitted += memory.admitted, sum.refused += memory.refused, sum.forked += memory.forked, sum.copied += memory.copied;
+    sum.admitted += memory.admitted, sum.refused += memory.refused, sum.forked += memory.forked, sum.shared += memory.shared, sum.copied += memory.copied;
     sum.left_behind += memory.left_behind, sum.moved += memory.moved;
   }
   return sum;
@@ -233,18 +255,18 @@ Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
 
 TEST(RandomOperations, OfGroupsWithBlocksOfTheirOwn) {
   const Totals t = play({{{4, 30, 1}, {8, 14, 0}}, 6, 48, std::nullopt, 12}, 12, 400);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.copied}), 20u) << "the random walk visits every kind of event";
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied}), 20u) << "the random walk visits every kind of event";
 }
 
 TEST(RandomOperations, OfOneWindow) {
   const Totals t = play({{{4, 14, 0, {10}}}, 6, 100, std::nullopt, 6}, 12, 1500);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.copied, t.left_behind}), 20u);
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied, t.left_behind}), 20u);
 }
 
 TEST(RandomOperations, OfFullWindowAndChunkInOneArena) {
   const KvCacheConfig config{{{4, 160, 1, {}, 10}, {8, 16, 0, {12}, 1}, {4, 80, 0, {16, true}, 5}}, 20, 60, std::nullopt, 9};
   const Totals t = play(config, 40, 4000);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.copied, t.left_behind, t.moved}), 20u);
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied, t.left_behind, t.moved}), 20u);
 }
 
 }  // namespace
