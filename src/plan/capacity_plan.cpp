@@ -230,6 +230,9 @@ artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape) {
   if (out.feed_forward == 0) out.feed_forward = kAssumedWidening * shape.width;
   out.vocabulary = shape.vocabulary;
   out.context = shape.context;
+  // As if all layers kept all of history and turned alike: windows shorten work, buffers hardly.
+  out.reach.resize(out.layers);
+  out.layer_rope.assign(out.layers, artifact::LayerRope::full);
   out.rope.dim = out.head_dim;
   out.tied_head = shape.tied_head;
   out.parameters = shape.parameters;
