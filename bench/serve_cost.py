@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What serving costs beside the model: CPU time of the server outside its step threads, and tokens a second at the client.
 
-  serve_cost.py KVASIR MODEL [--streams 32] [--prompt 128] [--new 128] [--rounds 3] [--unix]
+  serve_cost.py KVASIR MODEL [--streams 32] [--prompt 128] [--new 128] [--rounds 3] [--unix] [--stream-interval 1]
 
 Starts `kvasir serve --itl-target 0`, lets so many clients stream answers of equal length at once, and reads the CPU time of
 every thread of the server before and after (/proc/PID/task). Threads named kv-step* and kv-pool* are the step threads. One
@@ -9,6 +9,7 @@ JSON line a round:
   outside_us_per_token      CPU time of the server outside the step threads, and by_thread_us_per_token its parts
   bare_send_us              what the kernel takes for one send of an event's size on such a socket, measured by a loop that
                             does nothing else, with a pause between bursts (a microsecond of it is Python)
+  writes_per_token          system calls of the server that wrote to sockets
   client_us_per_token       the CPU time of this client, which runs on the same processors
   client_tok_s              tokens a second at the client while all streams run
   in_process_tok_s          of `kvasir bench` just before, at the same batch and the same mean length of the sequences
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests"))
 from support.served import served  # noqa: E402
@@ -42,6 +44,12 @@ def thread_seconds(pid):
         with open(base + "comm") as comm, open(base + "schedstat") as schedstat:
             seconds[comm.read().strip()] += int(schedstat.read().split()[0]) / 1e9
     return seconds
+
+
+def writes(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        lines = page.read().decode().splitlines()
+    return next(float(line.split()[-1]) for line in lines if line.startswith("kvasir_http_writes_total{"))
 
 
 def socket_pairs(count, unix, folder):
@@ -128,15 +136,18 @@ def in_process_rate(kvasir, model, options):
 def one_round(connect, server, options, folder):
     in_process = in_process_rate(options.kvasir, options.model, options)
     bare = bare_send_us(options.streams, options.unix, folder)
+    written = writes(server.port)
     before, own = thread_seconds(server.process.pid), resource.getrusage(resource.RUSAGE_SELF)
     streams = asyncio.run(load(connect, options))
     spent = thread_seconds(server.process.pid) - before
     mine = resource.getrusage(resource.RUSAGE_SELF)
     tokens = options.streams * options.new
+    written = writes(server.port) - written - 1   # the first page's own answer
     outside = {name: round(s / tokens * 1e6, 2) for name, s in spent.items() if not name.startswith(("kv-step", "kv-pool"))}
     events = sum(n for moments in streams for _, n in moments)
     rate = decode_rate(streams, tokens / events)
-    return {"streams": options.streams, "tokens": tokens, "outside_us_per_token": round(sum(outside.values()), 2),
+    return {"streams": options.streams, "tokens": tokens, "stream_interval": options.stream_interval, "events": events,
+            "writes_per_token": round(written / tokens, 3), "outside_us_per_token": round(sum(outside.values()), 2),
             "by_thread_us_per_token": outside, "bare_send_us": round(bare, 2),
             "step_threads_us_per_token": round(sum(s for n, s in spent.items() if n.startswith(("kv-step", "kv-pool"))) / tokens * 1e6, 1),
             "client_us_per_token": round((mine.ru_utime + mine.ru_stime - own.ru_utime - own.ru_stime) / tokens * 1e6, 1),
@@ -152,12 +163,14 @@ def main():
     parser.add_argument("--new", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--unix", action="store_true", help="over a Unix socket instead of TCP")
+    parser.add_argument("--stream-interval", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kvasir.sock")
         extra = ["--uds", path] if options.unix else []
         with served(options.kvasir, options.model, "-a", "m", "--max-num-seqs", str(options.streams), "--max-model-len",
-                    str(options.prompt + options.new + 8), "--itl-target", "0", *extra) as server:
+                    str(options.prompt + options.new + 8), "--itl-target", "0", "--stream-interval",
+                    str(options.stream_interval), *extra) as server:
             def connect():
                 if options.unix:
                     return asyncio.open_unix_connection(path, limit=1 << 22)

@@ -10,6 +10,7 @@
 #include "cli/option_values.hpp"
 #include "platform/memory.hpp"
 #include "sched/queue_policy.hpp"
+#include "server/api/model_facts.hpp"
 #include "store/footprint.hpp"
 
 namespace kvasir::cli {
@@ -46,6 +47,8 @@ void add_batching_flags(CLI::App& command, ServeFlags& flags) {
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))->type_name("N")->group(kGroup);
   command.add_option("--default-max-tokens", flags.default_max_tokens, "Most tokens of an answer whose request sets no limit; 0 = what the context leaves (default 1024)")
       ->check(whole_number(0, 1u << 24))->type_name("N")->group(kGroup);
+  command.add_option("--stream-interval", flags.stream_interval, "Tokens that a stream's chunk carries, at most; the first always goes at once. More = less work for server and client, a choppier text (default 1)")
+      ->check(whole_number(1, server::api::kMaxStreamInterval))->type_name("N")->group(kGroup);
 }
 
 void add_access_flags(CLI::App& command, ServeFlags& flags) {
@@ -104,6 +107,7 @@ Result<server::AppConfig> ServeFlags::app_config() const {
   if (config.names.empty()) config.names = {std::filesystem::path(model).stem().string()};
   config.default_max_tokens = default_max_tokens;
   config.max_requests_per_key = max_requests_per_key;
+  config.stream_interval = stream_interval;
   config.priority_scheduling = scheduling_policy == "priority";
   config.strict = strict;
   config.trust_request_template = trust_request_template;

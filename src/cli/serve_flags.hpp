@@ -29,6 +29,7 @@ struct ServeFlags {
   std::uint32_t max_queued_requests = engine::kDefaultMaxWaiting;
   std::uint64_t max_queued_tokens = 0;
   std::uint32_t default_max_tokens = 1024;
+  std::uint32_t stream_interval = 1;
 
   std::vector<std::string> api_keys;  // --api-key, KVASIR_API_KEY
   std::string api_key_file;

@@ -118,6 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"ConfigIsADirectory", {"run", "GOOD", "--config", "FOLDER"}, 2, {"--config", "is a directory"}},
         BadInput{"KeyFileWithoutAKey", {"serve", "GOOD", "--port", "0", "--api-key-file", "/dev/null"}, 4, {"/dev/null", "no key is in it"}},
         BadInput{"KeyFileWithoutAName", {"serve", "GOOD", "--port", "0", "--api-key-file", ""}, 2, {"--api-key-file", "empty"}},
+        BadInput{"StreamIntervalOfNothing", {"serve", "GOOD", "--port", "0", "--stream-interval", "0"}, 2, {"--stream-interval", "'0'", "1 to 256"}},
+        BadInput{"StreamIntervalInTheEnvironment", {"serve", "GOOD", "--port", "0"}, 2, {"--stream-interval", "'257'", "1 to 256"}, {.environment = "KVASIR_STREAM_INTERVAL=257"}},
         BadInput{"ThreadsNotANumber", {"run", "GOOD", "--threads", "two"}, 2, {"--threads", "'two'", "whole number"}},
         BadInput{"TemperatureOutOfRange", {"run", "GOOD", "--temperature", "nan"}, 2, {"--temperature", "'nan'", "0 to 100"}},
         BadInput{"CacheTypeNotOffered", {"run", "GOOD", "--kv-cache-dtype", "int8"}, 2, {"--kv-cache-dtype", "'int8'", "f32, f16, bf16"}},

@@ -267,12 +267,13 @@ TEST(Metrics, GaugesFollowTheirSamples) {
   metrics->set_cache({});
   EXPECT_EQ(scrape(*metrics).value("vllm:kv_cache_usage_perc"), 0) << "no blocks, no NaN";
   metrics->set_http({.open_connections = 2, .accepted = 10});
-  metrics->set_http({.open_connections = 1, .accepted = 15});
+  metrics->set_http({.open_connections = 1, .accepted = 15, .writes = 7});
   metrics->on_access({.id = {}, .method = {}, .path = {}, .peer = {}, .status = 404, .sent_bytes = 0, .seconds = 0, .lost = {}});
   metrics->counter("kvasir_refusals_total", {"queue_tokens"}).add(2);
   exposition = scrape(*metrics);
   EXPECT_EQ(exposition.value("kvasir_http_connections"), 1);
   EXPECT_EQ(exposition.value("kvasir_http_connections_total"), 15);
+  EXPECT_EQ(exposition.value("kvasir_http_writes_total"), 7);
   EXPECT_EQ(exposition.value("kvasir_http_responses_total", {{"code", "4xx"}}), 1);
   EXPECT_EQ(exposition.value("kvasir_refusals_total", {{"reason", "queue_tokens"}}), 2);
 }

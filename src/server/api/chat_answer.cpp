@@ -1,5 +1,7 @@
 #include "server/api/chat_answer.hpp"
 
+#include <utility>
+
 #include "base/check.hpp"
 #include "server/api/logprobs.hpp"
 
@@ -59,8 +61,7 @@ ChatStream::ChatStream(const ChatContext& context)
     : context_(&context),
       head_(open_head(context.head, "chat.completion.chunk")),
       usage_(1, context.options.n),
-      begun_(context.options.n),
-      ended_(context.options.n),
+      choices_(context.options.n, Choice(context)),
       open_(context.options.n) {}
 
 void ChatStream::chunk(const Json& choices, std::vector<std::string>& payloads) {
@@ -75,21 +76,20 @@ void ChatStream::chunk(const Json& choices, std::vector<std::string>& payloads) 
   payloads.push_back(out + "}");
 }
 
-Json ChatStream::content_choice(const ChoiceEvent& event) const {
+Json ChatStream::take_choice(Choice& choice, const ChoiceEvent& event) {
   const bool ends = event.finish != engine::FinishReason::none;
   Json delta = Json::object();
   if (!event.text.empty() || !ends) delta["content"] = event.text;
   Json logprobs;
-  if (wants_logprobs(*context_) && event.token >= 0 && event.has_logprob) {
-    logprobs = {{"content", Json::array({chat_logprob(*context_->tokenizer, event)})}, {"refusal", nullptr}};
+  if (!choice.logprobs.empty()) {
+    logprobs = {{"content", std::exchange(choice.logprobs, Json::array())}, {"refusal", nullptr}};
   }
   Json out = {{"index", event.index},
               {"delta", std::move(delta)},
               {"logprobs", std::move(logprobs)},
               {"finish_reason", finish_reason(event)}};
   if (ends) out["stop_reason"] = stop_reason(event);
-  if (context_->options.return_token_ids)
-    out["token_ids"] = event.token >= 0 ? Json::array({event.token}) : Json::array();
+  if (context_->options.return_token_ids) out["token_ids"] = choice.held.tokens();
   return out;
 }
 
@@ -101,22 +101,37 @@ bool ChatStream::says_nothing(const ChoiceEvent& event) const {
          !options.return_token_ids && !options.continuous_usage;
 }
 
+void ChatStream::begin(Choice& choice, std::uint32_t index, std::vector<std::string>& payloads) {
+  choice.begun = true;
+  const Json role = {{"index", index},
+                     {"delta", {{"role", "assistant"}, {"content", ""}}},
+                     {"logprobs", nullptr},
+                     {"finish_reason", nullptr}};
+  chunk(Json::array({role}), payloads);
+}
+
+void ChatStream::send_held(Choice& choice, std::vector<std::string>& payloads) {
+  const ChoiceEvent event = choice.held.joined();
+  usage_.note(event);
+  if (!choice.begun) begin(choice, event.index, payloads);
+  if (says_nothing(event)) return;
+  chunk(Json::array({take_choice(choice, event)}), payloads);
+  choice.held.clear();
+}
+
 void ChatStream::push(const ChoiceEvent& event, std::vector<std::string>& payloads) {
   if (closed_) return;  // the other choices of a stream that failed
   if (event.finish == engine::FinishReason::error) return fail(failure_of(event), payloads);
-  usage_.note(event);
-  KV_CHECK(!ended_[event.index], "no event after a choice's last");
-  if (!begun_[event.index]) {
-    begun_[event.index] = true;
-    const Json role = {{"index", event.index},
-                       {"delta", {{"role", "assistant"}, {"content", ""}}},
-                       {"logprobs", nullptr},
-                       {"finish_reason", nullptr}};
-    chunk(Json::array({role}), payloads);
+  KV_CHECK(event.index < choices_.size(), "an answer of this request");
+  Choice& choice = choices_[event.index];
+  KV_CHECK(!choice.ended, "no event after a choice's last");
+  if (wants_logprobs(*context_) && event.token >= 0 && event.has_logprob) {
+    choice.logprobs.push_back(chat_logprob(*context_->tokenizer, event));
   }
-  if (!says_nothing(event)) chunk(Json::array({content_choice(event)}), payloads);
+  if (!choice.held.add(event)) return;
+  send_held(choice, payloads);
   if (event.finish == engine::FinishReason::none) return;
-  ended_[event.index] = true;
+  choice.ended = true;
   if (--open_ > 0) return;
   closed_ = true;
   end_stream(context_->options.include_usage ? &usage_ : nullptr, head_, payloads);
@@ -125,6 +140,9 @@ void ChatStream::push(const ChoiceEvent& event, std::vector<std::string>& payloa
 void ChatStream::fail(const ApiError& error, std::vector<std::string>& payloads) {
   if (closed_) return;
   closed_ = true;
+  for (Choice& choice : choices_) {
+    if (!choice.held.empty()) send_held(choice, payloads);
+  }
   payloads.push_back(report::to_json_line(error.json()));
 }
 

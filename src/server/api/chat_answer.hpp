@@ -1,8 +1,9 @@
 // Answers of /v1/chat/completions, whole or in chunks, from the events of their tokens.
 //
 // Chunks of one choice: the role, immediately before its first token (a role sent before would fake the time to the
-// first token); content; the last with finish_reason, which may bring content too. After all choices the usage, if
-// asked for, in a chunk without choices; then [DONE]. A failure is an error event, and nothing follows it.
+// first token); content, of options.stream_interval tokens (held_tokens.hpp); the last with finish_reason, which may
+// bring content too. After all choices the usage, if asked for, in a chunk without choices; then [DONE]. A failure is an
+// error event, and nothing follows it.
 //
 // Thread rule: one owner. Allocates per token.
 // Invariants: the contents of a choice's chunks joined equal the content of the whole answer.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "server/api/answer_parts.hpp"
+#include "server/api/held_tokens.hpp"
 #include "server/api/prompt.hpp"
 
 namespace kvasir::server::api {
@@ -68,14 +70,24 @@ class ChatStream {
   bool closed() const { return closed_; }
 
  private:
+  struct Choice {
+    explicit Choice(const ChatContext& context) : held(context.options.stream_interval) {}
+    bool begun = false, ended = false;
+    HeldTokens held;
+    Json logprobs = Json::array();  // of the held tokens
+  };
+
   void chunk(const Json& choices, std::vector<std::string>& payloads);
-  Json content_choice(const ChoiceEvent& event) const;
+  void begin(Choice& choice, std::uint32_t index, std::vector<std::string>& payloads);
+  // What is held leaves, as far as it says anything.
+  void send_held(Choice& choice, std::vector<std::string>& payloads);
+  Json take_choice(Choice& choice, const ChoiceEvent& event);
   bool says_nothing(const ChoiceEvent& event) const;
 
   const ChatContext* context_;
-  std::string head_;  // of every chunk, up to its choices
-  Usage usage_;
-  std::vector<bool> begun_, ended_;  // [n]
+  std::string head_;             // of every chunk, up to its choices
+  Usage usage_;                  // of what was sent
+  std::vector<Choice> choices_;  // [n]
   std::size_t open_;
   bool first_ = true, closed_ = false;
 };

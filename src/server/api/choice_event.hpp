@@ -26,6 +26,7 @@ struct ChoiceEvent {
   std::uint32_t prompt_tokens = 0;      // of its prompt
   std::uint32_t completion_tokens = 0;  // of this answer so far
   std::uint32_t cached_tokens = 0;      // of its prompt, not computed anew
+  std::uint64_t at_ns = 0;              // when the token was there, on a clock that never goes back; 0 = unknown
 };
 
 // Log probabilities at one position of a prompt, owned. The first position has none.

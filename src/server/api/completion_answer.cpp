@@ -34,7 +34,7 @@ CompletionAnswer::Choice::Choice(const CompletionContext& context)
     : logprobs(*context.tokenizer, context.options.special_text) {}
 
 CompletionStream::Choice::Choice(const CompletionContext& context)
-    : logprobs(*context.tokenizer, context.options.special_text) {}
+    : held(context.options.stream_interval), logprobs(*context.tokenizer, context.options.special_text) {}
 
 CompletionAnswer::CompletionAnswer(const CompletionContext& context)
     : context_(&context),
@@ -115,39 +115,46 @@ void CompletionStream::chunk(Json choice, std::vector<std::string>& payloads) co
   payloads.push_back(out + "}");
 }
 
-Json CompletionStream::take_choice(const ChoiceEvent& event, std::string text, bool first) {
-  Choice& choice = choices_[event.index];
+Json CompletionStream::take_choice(Choice& choice, const ChoiceEvent& event) {
   Json out = {{"index", event.index},
-              {"text", std::move(text)},
+              {"text", event.text},
               {"logprobs", choice.logprobs.empty() ? Json(nullptr) : choice.logprobs.take()},
               {"finish_reason", finish_reason(event)}};
   if (event.finish != engine::FinishReason::none) out["stop_reason"] = stop_reason(event);
   if (context_->options.return_token_ids) {
-    out["token_ids"] = event.token >= 0 ? Json::array({event.token}) : Json::array();
-    if (first) out["prompt_token_ids"] = prompt_of(*context_, event).ids;
+    out["token_ids"] = choice.held.tokens();
+    if (!choice.begun) out["prompt_token_ids"] = prompt_of(*context_, event).ids;
   }
   return out;
+}
+
+// A token whose text waits (half a character, what may become a stop text) needs no chunk unless it brings something
+// else; the first token always has one, from which clients take the time to it.
+bool CompletionStream::says_nothing(const Choice& choice, const ChoiceEvent& event) const {
+  return choice.begun && event.finish == engine::FinishReason::none && event.text.empty() && choice.logprobs.empty() &&
+         !context_->options.return_token_ids && !context_->options.continuous_usage;
+}
+
+void CompletionStream::send_held(Choice& choice, std::vector<std::string>& payloads) {
+  const ChoiceEvent event = choice.held.joined();
+  usage_.note(event);
+  if (says_nothing(choice, event)) return;
+  chunk(take_choice(choice, event), payloads);
+  choice.begun = true;
+  choice.held.clear();
 }
 
 void CompletionStream::push(const ChoiceEvent& event, std::vector<std::string>& payloads) {
   if (closed_) return;  // the other choices of a stream that failed
   if (event.finish == engine::FinishReason::error) return fail(failure_of(event), payloads);
-  usage_.note(event);
+  KV_CHECK(event.index < choices_.size(), "an answer of this request");
   Choice& choice = choices_[event.index];
   KV_CHECK(!choice.ended, "no event after a choice's last");
-  const bool first = !choice.begun;
-  std::string text;
-  if (first) text = begin(*context_, event, prompt_logprobs_, choice.logprobs);
-  choice.begun = true;
-  text += event.text;
+  if (!choice.begun) choice.held.begin_with(begin(*context_, event, prompt_logprobs_, choice.logprobs));
   add_logprobs(*context_, event, choice.logprobs);
-  const bool ends = event.finish != engine::FinishReason::none;
-  // A token whose text waits (half a character, what may become a stop text) needs no chunk unless it brings something
-  // else; the first token always has one, from which clients take the time to it.
-  const bool silent = !first && !ends && text.empty() && choice.logprobs.empty() &&
-                      !context_->options.return_token_ids && !context_->options.continuous_usage;
-  if (!silent) chunk(take_choice(event, std::move(text), first), payloads);
-  if (!ends) return;
+  if (!choice.held.add(event)) return;
+  send_held(choice, payloads);
+  if (event.finish == engine::FinishReason::none) return;
   choice.ended = true;
   if (--open_ > 0) return;
   closed_ = true;
@@ -157,6 +164,9 @@ void CompletionStream::push(const ChoiceEvent& event, std::vector<std::string>& 
 void CompletionStream::fail(const ApiError& error, std::vector<std::string>& payloads) {
   if (closed_) return;
   closed_ = true;
+  for (Choice& choice : choices_) {
+    if (!choice.held.empty()) send_held(choice, payloads);
+  }
   payloads.push_back(report::to_json_line(error.json()));
 }
 

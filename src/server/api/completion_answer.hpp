@@ -2,8 +2,9 @@
 // of its n answers, indexed in order: prompt * n + answer.
 //
 // With echo a choice begins with its prompt: in its text, and, with logprobs, in its log probabilities. Chunks carry
-// text and the log probabilities of its tokens; the last of a choice has finish_reason; then the usage, if asked for,
-// in a chunk without choices; then [DONE]. A failure is an error event, and nothing follows it.
+// the text and the log probabilities of options.stream_interval tokens (held_tokens.hpp); the last of a choice has
+// finish_reason; then the usage, if asked for, in a chunk without choices; then [DONE]. A failure is an error event,
+// and nothing follows it.
 //
 // Thread rule: one owner. Allocates per token.
 // Invariants: the texts of a choice's chunks joined equal the text of the whole answer; so do its lists of log
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "server/api/answer_parts.hpp"
+#include "server/api/held_tokens.hpp"
 #include "server/api/logprobs.hpp"
 #include "server/api/prompt.hpp"
 
@@ -82,15 +84,19 @@ class CompletionStream {
   struct Choice {
     explicit Choice(const CompletionContext& context);
     bool begun = false, ended = false;
-    CompletionLogprobs logprobs;
+    HeldTokens held;
+    CompletionLogprobs logprobs;  // of the held tokens
   };
 
   void chunk(Json choice, std::vector<std::string>& payloads) const;
-  Json take_choice(const ChoiceEvent& event, std::string text, bool first);
+  // What is held leaves, as far as it says anything.
+  void send_held(Choice& choice, std::vector<std::string>& payloads);
+  Json take_choice(Choice& choice, const ChoiceEvent& event);
+  bool says_nothing(const Choice& choice, const ChoiceEvent& event) const;
 
   const CompletionContext* context_;
   std::string head_;  // of every chunk, up to its choices
-  Usage usage_;
+  Usage usage_;       // of what was sent
   std::vector<Choice> choices_;
   std::vector<std::vector<PositionLogprobs>> prompt_logprobs_;
   std::size_t open_;

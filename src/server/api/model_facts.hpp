@@ -11,6 +11,10 @@
 
 namespace kvasir::server::api {
 
+// Tokens of one chunk: so many with all the log probabilities that can be asked for stay well under what a connection
+// may have waiting.
+inline constexpr std::uint32_t kMaxStreamInterval = 256;
+
 struct ModelFacts {
   std::vector<std::string> names;                     // as served; the first is the model's own, at least one
   std::string root;                                   // where it came from: a path or an id
@@ -23,6 +27,7 @@ struct ModelFacts {
   bool trust_request_template = false;                // chat_template of a request is rendered
   bool priority_scheduling = false;                   // priorities other than 0 mean something
   bool strict = false;                                // fields without effect are refused instead of warned about
+  std::uint32_t stream_interval = 1;                  // tokens of a stream's chunk, at least; 1 to kMaxStreamInterval
 };
 
 // The most bytes that one token stands for. A text has at least (its bytes that are not missing from the vocabulary) /

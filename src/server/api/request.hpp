@@ -59,6 +59,7 @@ struct RequestOptions {
   bool include_usage = false;     // a last chunk with the usage
   bool continuous_usage = false;  // usage in every chunk
   bool return_token_ids = false;
+  std::uint32_t stream_interval = 1;  // tokens of a chunk, 1 to kMaxStreamInterval
 
   std::int32_t priority = 0;  // lower = earlier
   std::string request_id;     // "" = the server makes one

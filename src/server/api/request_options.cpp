@@ -94,8 +94,10 @@ ApiStatus read_ends(const Json& body, RequestOptions& out) {
   return api_ok();
 }
 
-ApiStatus read_stream(const Json& body, RequestOptions& out) {
+// The server's setting is what it can afford: a request may ask for fewer chunks, not for more.
+ApiStatus read_stream(const Json& body, const ModelFacts& facts, RequestOptions& out) {
   out.stream = flag_of(body, "stream", false);
+  out.stream_interval = std::clamp(count_of(body, "stream_interval", 1), facts.stream_interval, kMaxStreamInterval);
   const Json* options = member(body, "stream_options");
   if (options == nullptr) return api_ok();
   if (!out.stream) {
@@ -165,7 +167,7 @@ ApiResult<RequestOptions> read_options(const Json& body, const ModelFacts& facts
   KV_TRY(read_logit_bias(body, out));
   KV_TRY(read_limits(body, out));
   KV_TRY(read_ends(body, out));
-  KV_TRY(read_stream(body, out));
+  KV_TRY(read_stream(body, facts, out));
   KV_TRY(read_prompt_logprobs(body, out));
   KV_TRY(read_identity(body, facts, out));
   out.n = count_of(body, "n", 1);

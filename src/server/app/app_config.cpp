@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "server/api/model_facts.hpp"
+
 namespace kvasir::server {
 namespace {
 
@@ -23,6 +25,10 @@ Status validate(const AppConfig& config) {
   if (config.api_threads < 1 || config.api_threads > kMaxApiThreads) {
     return Error{ErrorCode::usage,
                  fmt::format("api-threads is {}, valid: 1 to {}", config.api_threads, kMaxApiThreads)};
+  }
+  if (config.stream_interval < 1 || config.stream_interval > api::kMaxStreamInterval) {
+    return Error{ErrorCode::usage,
+                 fmt::format("stream-interval is {}, valid: 1 to {}", config.stream_interval, api::kMaxStreamInterval)};
   }
   if (config.loop.max_queued_requests == 0) {
     return Error{ErrorCode::usage, "max-num-queued-reqs is 0, valid: at least 1"};

@@ -30,6 +30,7 @@ struct AppConfig {
   std::vector<std::string> names;          // --served-model-name; at least one
   std::uint32_t default_max_tokens = 0;    // of a request without a limit; 0 = what context and cache leave
   std::uint32_t max_requests_per_key = 0;  // --max-requests-per-key: at once, of one tenant; 0 = no limit
+  std::uint32_t stream_interval = 1;       // --stream-interval: tokens of a stream's chunk
   bool priority_scheduling = false;
   bool strict = false;                  // fields without effect are refused
   bool trust_request_template = false;  // chat_template of a request is rendered

@@ -164,6 +164,7 @@ void Generation::on_token(std::size_t index, const TokenEvent& event) {
   choice.top_logprobs = event.top_logprobs;
   choice.prompt_tokens = event.prompt_tokens;
   choice.completion_tokens = event.completion_tokens;
+  choice.at_ns = event.at_ns;
   if (!delivery_->push(choice)) end_all();
 }
 

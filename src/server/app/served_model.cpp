@@ -52,6 +52,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::create(LoadedEngine& loaded, c
   facts.trust_request_template = config.trust_request_template;
   facts.priority_scheduling = config.priority_scheduling;
   facts.strict = config.strict;
+  facts.stream_interval = config.stream_interval;
   const engine::CacheAccounting cache = loaded.engine->accounting();
   KV_ASSIGN(auto metrics, Metrics::create(metrics_config(model->settings_, cache, config.names[0])));
   model->metrics_ = std::make_unique<MetricsFeed>(std::move(metrics), model->settings_, loaded.engine->memory());

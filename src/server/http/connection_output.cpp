@@ -1,4 +1,7 @@
-// A connection's writing half: one buffer on its way to the kernel, refilled from the exchange when it is empty.
+// A connection's writing half: one buffer on its way to the kernel, refilled from the exchange when it is empty. What
+// comes meanwhile gathers in the exchange and leaves in one write, whether the socket was full or this thread busy. A
+// full socket is tried again with every wake-up all the same: it takes bytes before it calls itself writable, and a slow
+// reader's progress must show.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <utility>
@@ -88,6 +91,7 @@ bool Connection::flush() {
     window_bytes_ += bytes;
     exchange_bytes_ += bytes;
     ServerContext::add(server_.sent_bytes, bytes);
+    ServerContext::add(server_.writes);
     if (exchange_) exchange_->sent(bytes);   // else it is a "100 Continue", which is flushed before an exchange opens
   }
 }

@@ -36,6 +36,7 @@ struct HttpStats {
   std::uint64_t dropped_slow = 0;          // of these: slow_reader and stalled
   std::uint64_t received_bytes = 0;
   std::uint64_t sent_bytes = 0;
+  std::uint64_t writes = 0;   // system calls that sent them
 };
 
 class HttpServer {

@@ -32,7 +32,7 @@ struct ServerContext {
   // Sequentially consistent: the loops end when it is 0 and nothing is accepted any more.
   Count open_connections{0};
   Count active_requests{0}, accepted{0}, refused_connections{0}, accept_failures{0}, requests{0}, bad_requests{0};
-  Count screened{0}, lost{0}, dropped_slow{0}, received_bytes{0}, sent_bytes{0};
+  Count screened{0}, lost{0}, dropped_slow{0}, received_bytes{0}, sent_bytes{0}, writes{0};
 };
 
 }  // namespace kvasir::server

@@ -190,6 +190,7 @@ void add_http_rows(std::vector<MetricInfo>& table) {
       split(kCounter, "kvasir_http_lost_total", "Answers whose peer was lost, by reason.", "reason",
             {"peer_closed", "slow_reader", "stalled", "flooded", "shut_down"}),
       split(kCounter, "kvasir_http_bytes_total", "Bytes through sockets.", "direction", {"in", "out"}),
+      counter("kvasir_http_writes_total", "System calls that wrote these bytes."),
   });
 }
 

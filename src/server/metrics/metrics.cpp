@@ -240,6 +240,7 @@ void Metrics::set_http(const HttpStats& now) {
   grow("kvasir_http_bad_requests_total", {}, &HttpStats::bad_requests);
   grow("kvasir_http_bytes_total", {"in"}, &HttpStats::received_bytes);
   grow("kvasir_http_bytes_total", {"out"}, &HttpStats::sent_bytes);
+  grow("kvasir_http_writes_total", {}, &HttpStats::writes);
   if (const auto resident = platform::process_resident_bytes(); resident.ok()) {
     gauge("kvasir_memory_bytes", {"resident"}).set(static_cast<double>(*resident));
   }
