@@ -28,7 +28,7 @@ Error to_error(const FitVerdict& v) {
       return {ErrorCode::exhausted,
               fmt::format("{} KV blocks of group {} are needed and {} are unclaimed now", v.wanted, v.group, v.have)};
     case Fit::no_sequence_slot:
-      return {ErrorCode::exhausted, fmt::format("{} sequence slot is needed and {} are free now", v.wanted, v.have)};
+      return {ErrorCode::exhausted, fmt::format("{} sequence {} needed and {} are free now", v.wanted, v.wanted == 1 ? "slot is" : "slots are", v.have)};
     case Fit::fits:
       break;
   }
@@ -119,27 +119,36 @@ bool AdmissionBudget::fits_compacted(std::span<const std::uint64_t> wanted) cons
   return asked.superpages <= all_superpages_;
 }
 
-std::uint64_t AdmissionBudget::wanted(std::uint32_t group, std::uint64_t rows, std::uint64_t prompt_tokens,
-                                      const SharedRows& shared) const {
-  return groups_[group].wanted(rows, prompt_tokens, shared.rows) + shared.claimed_by_other[group];
+std::uint64_t GroupBudget::wanted_by_forks(const Demand& demand) const {
+  if (demand.sequences <= 1) return 0;
+  const std::uint64_t further = demand.sequences - 1, all = blocks_for_rows(demand.rows, block_tokens);
+  const std::uint64_t own = all - std::min(all, demand.prompt_tokens / block_tokens) + 1;
+  if (reach.window == 0) return further * own + 1;
+  const std::uint64_t most = blocks_held(demand.rows, reach, 1, block_tokens);
+  return further * std::min(own, most + ceil_div(most, 2)) + most + 1;
 }
 
-FitVerdict AdmissionBudget::check(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) const {
-  if (rows > max_sequence_rows_) return {Fit::too_long, 0, rows, max_sequence_rows_};
+std::uint64_t AdmissionBudget::wanted(std::uint32_t group, const Demand& demand, std::uint64_t shared_rows) const {
+  return groups_[group].wanted(demand.rows, demand.prompt_tokens, shared_rows) + groups_[group].wanted_by_forks(demand);
+}
+
+FitVerdict AdmissionBudget::check(const Demand& demand) const {
+  if (demand.rows > max_sequence_rows_) return {Fit::too_long, 0, demand.rows, max_sequence_rows_};
   std::array<std::uint64_t, kMaxGroups> alone{}, now{};
   for (std::uint32_t g = 0; g < group_count_; ++g) {
-    alone[g] = groups_[g].wanted(rows, prompt_tokens);
-    now[g] = wanted(g, rows, prompt_tokens, shared);
+    alone[g] = wanted(g, demand, 0);
+    now[g] = wanted(g, demand, demand.shared.rows) + demand.shared.claimed_by_other[g];
   }
   if (const FitVerdict never = check_ever(alone); !never.ok()) return never;
-  if (free_slots_ == 0) return {Fit::no_sequence_slot, 0, 1, 0};
+  if (demand.sequences > free_slots_) return {Fit::no_sequence_slot, 0, demand.sequences, free_slots_};
   return check_blocks(now);
 }
 
-void AdmissionBudget::take(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) {
-  KV_CHECK(check(rows, prompt_tokens, shared).ok(), "took from a budget what does not fit in it");
-  --free_slots_;
-  for (std::uint32_t g = 0; g < group_count_; ++g) groups_[g].promised += wanted(g, rows, prompt_tokens, shared);
+void AdmissionBudget::take(const Demand& demand) {
+  KV_CHECK(check(demand).ok(), "took from a budget what does not fit in it");
+  free_slots_ -= demand.sequences;
+  for (std::uint32_t g = 0; g < group_count_; ++g)
+    groups_[g].promised += wanted(g, demand, demand.shared.rows) + demand.shared.claimed_by_other[g];
 }
 
 }  // namespace kvasir::cache

@@ -74,6 +74,14 @@ struct SharedRows {
   std::array<std::uint32_t, kMaxGroups> claimed_by_other{};
 };
 
+// What a request asks for.
+struct Demand {
+  std::uint64_t rows = 0;            // most of a sequence
+  std::uint64_t prompt_tokens = 0;   // of them, computed several a step
+  std::uint32_t sequences = 1;       // beams: the first computes the prompt, the others fork from it
+  SharedRows shared = {};
+};
+
 // One group as an admission sees it. Blocks, unless said otherwise.
 struct GroupBudget {
   std::uint32_t block_tokens = 1;
@@ -88,6 +96,9 @@ struct GroupBudget {
 
   // What a sequence of so many rows and prompt tokens may hold at one time beside the full blocks of its first shared_rows.
   std::uint64_t wanted(std::uint64_t rows, std::uint64_t prompt_tokens, std::uint64_t shared_rows = 0) const;
+  // What sequences 2 .. n come to hold besides, however they fork from each other: what none shares with the prompt, and a
+  // copy of a last block each. In a window up to half of the sequences may hold what others have passed.
+  std::uint64_t wanted_by_forks(const Demand& demand) const;
 };
 
 // What can still be admitted, in all groups at once: a snapshot that a planner may spend without touching the cache.
@@ -104,11 +115,10 @@ class AdmissionBudget {
   // REQUIRES: fewer than kMaxGroups so far.
   void add_group(const GroupBudget& group);
 
-  // Would a sequence of at most `rows` rows, the first prompt_tokens of them a prompt, fit that begins with shared ones? What
-  // can never fit is told before what must wait.
-  FitVerdict check(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared = {}) const;
+  // Would it fit? What can never fit is told before what must wait.
+  FitVerdict check(const Demand& demand) const;
   // REQUIRES: check() of the same is ok.
-  void take(std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared = {});
+  void take(const Demand& demand);
 
   // Can so many blocks more be promised now? wanted: [groups].
   FitVerdict check_blocks(std::span<const std::uint64_t> wanted) const;
@@ -119,7 +129,7 @@ class AdmissionBudget {
 
  private:
   FitVerdict check_ever(std::span<const std::uint64_t> wanted) const;
-  std::uint64_t wanted(std::uint32_t group, std::uint64_t rows, std::uint64_t prompt_tokens, const SharedRows& shared) const;
+  std::uint64_t wanted(std::uint32_t group, const Demand& demand, std::uint64_t shared_rows) const;
 
   std::array<GroupBudget, kMaxGroups> groups_{};
   std::uint32_t group_count_ = 0;

@@ -96,7 +96,7 @@ Result<KvCache> KvCache::create(const KvCacheConfig& config) {
 
 std::uint64_t KvCache::metadata_bytes(const KvCacheConfig& config) {
   std::uint64_t sum = config.groups.size() * sizeof(Group) + copies_a_step(config) * sizeof(CopyBlock) +
-                      config.max_sequences * (sizeof(Slot) + sizeof(std::uint32_t));
+                      config.max_sequences * (sizeof(Slot) + sizeof(std::uint32_t) + sizeof(SequenceId));
   if (const std::uint32_t superpages = arena_superpages(config); superpages > 0) sum += superpage_metadata_bytes(superpages);
   for (const GroupConfig& g : config.groups) {
     const std::uint32_t superpages = superpages_of(g);
@@ -121,6 +121,7 @@ KvCache::KvCache(const KvCacheConfig& config)
   free_slots_.reserve(slots_.size());
   for (std::uint32_t s = config.max_sequences; s-- > 0;) free_slots_.push_back(s);
   copies_.reserve(copies_a_step(config));
+  fork_scratch_.reserve(slots_.size());
 }
 
 std::uint32_t KvCache::slot_of(SequenceId sequence) const {
@@ -131,7 +132,7 @@ std::uint32_t KvCache::slot_of(SequenceId sequence) const {
 }
 
 AdmissionBudget KvCache::budget() const {
-  AdmissionBudget budget(max_sequence_rows_, free_slots_.size(), free_superpages(), superpages_ ? superpages_->total() : 0);
+  AdmissionBudget budget(max_sequence_rows_, free_slots_.size() - slots_for_forks_, free_superpages(), superpages_ ? superpages_->total() : 0);
   for (const Group& g : groups_) {
     const PoolCounts& pool = g.pool.counts();
     const std::uint32_t per_superpage = g.draws_superpages ? g.pool.blocks_per_superpage() : 0;
@@ -149,7 +150,7 @@ AdmissionBudget KvCache::budget() const {
 }
 
 FitVerdict KvCache::can_admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens) const {
-  return budget().check(rows_bound(prompt_tokens, max_new_tokens), prompt_tokens);
+  return budget().check({.rows = rows_bound(prompt_tokens, max_new_tokens), .prompt_tokens = prompt_tokens});
 }
 
 SequenceId KvCache::open_slot(std::uint64_t prompt, std::uint64_t bound_rows) {
@@ -165,7 +166,8 @@ SequenceId KvCache::open_slot(std::uint64_t prompt, std::uint64_t bound_rows) {
 Result<SequenceId> KvCache::admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens) {
   const std::uint64_t bound_rows = rows_bound(prompt_tokens, max_new_tokens);
   const AdmissionBudget now = budget();
-  if (const FitVerdict verdict = now.check(bound_rows, prompt_tokens); !verdict.ok()) return to_error(verdict);
+  const FitVerdict verdict = now.check({.rows = bound_rows, .prompt_tokens = prompt_tokens});
+  if (!verdict.ok()) return to_error(verdict);
   const SequenceId id = open_slot(prompt_tokens, bound_rows);
   Slot& slot = slots_[slot_of(id)];
   for (std::uint32_t g = 0; g < groups(); ++g) {
@@ -207,11 +209,18 @@ std::uint64_t KvCache::claim_for(const Slot& slot, std::uint32_t group, std::uin
   return std::min(all, most > alone ? most - alone : 0);
 }
 
-void KvCache::settle_claim(Slot& slot, std::uint32_t group) {
-  const std::uint64_t claim = claim_for(slot, group);
+// To what it may still take. freed: blocks of its own that are free now.
+void KvCache::settle_claim(Slot& slot, std::uint32_t group, std::uint64_t freed) {
+  const std::uint64_t needed = claim_for(slot, group);
+  const std::uint64_t claim = slot.keeps_claims ? std::max(slot.claimed[group] + freed, needed) : needed;
   if (claim > slot.claimed[group]) groups_[group].ledger.claim(claim - slot.claimed[group]);
   if (claim < slot.claimed[group]) groups_[group].ledger.give_back(slot.claimed[group] - claim);
   slot.claimed[group] = claim;
+}
+
+void KvCache::give_back_claim(Slot& slot, std::uint32_t group) {
+  slot.keeps_claims = false;
+  settle_claim(slot, group);
 }
 
 // Claimed blocks become blocks that the pool has free.
@@ -260,9 +269,9 @@ void KvCache::commit(SequenceId sequence) {
   for (std::uint32_t g = 0; g < groups(); ++g) {
     Group& group = groups_[g];
     if (group.reach.window == 0) continue;
-    const std::uint32_t reached = group.reach.first_key(slot.rows) / group.block_tokens;
+    const std::uint32_t reached = group.reach.first_key(slot.rows) / group.block_tokens, active = group.pool.counts().active;
     group.left_behind += slot.tables[g].drop_before(reached, group.pool);
-    settle_claim(slot, g);
+    settle_claim(slot, g, active - group.pool.counts().active);
     give_back_superpages(group);
   }
 }
@@ -277,8 +286,9 @@ void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
     KV_CHECK(group.reach.window == 0 || rows >= slot.committed, "what a window has passed does not come back");
     for (const BlockId block : table.ids().subspan(rows / group.block_tokens - table.dropped()))
       KV_CHECK(group.pool.refs(block) == 1 && !group.pool.published(block), "truncate() cannot cut into shared blocks");
+    const std::uint32_t active = group.pool.counts().active;
     table.truncate(rows, group.pool);
-    settle_claim(slot, g);
+    settle_claim(slot, g, active - group.pool.counts().active);
     give_back_superpages(group);
   }
   live_rows_ -= slot.rows - rows;
@@ -328,7 +338,7 @@ Result<SequenceId> KvCache::admit_sharing(SequenceId from, std::uint32_t rows, s
                                           std::uint64_t max_new_tokens) {
   KV_CHECK(rows > 0 && rows < prompt_tokens && can_share(from, rows), "committed rows of a prompt are shared");
   const std::uint64_t bound_rows = rows_bound(prompt_tokens, max_new_tokens);
-  const FitVerdict verdict = budget().check(bound_rows, prompt_tokens, sharing(from, rows));
+  const FitVerdict verdict = budget().check({.rows = bound_rows, .prompt_tokens = prompt_tokens, .shared = sharing(from, rows)});
   if (!verdict.ok()) return to_error(verdict);
   const SequenceId id = open_slot(prompt_tokens, bound_rows);
   Slot& slot = slots_[slot_of(id)];
@@ -346,7 +356,7 @@ Result<SequenceId> KvCache::fork(SequenceId sequence, std::uint64_t bound_rows) 
   Slot& parent = slots_[slot_of(sequence)];
   KV_CHECK(bound_rows >= parent.rows, "a fork has room for what it shares");
   if (bound_rows > max_sequence_rows_) return to_error({Fit::too_long, 0, bound_rows, max_sequence_rows_});
-  if (free_slots_.empty()) return to_error({Fit::no_sequence_slot, 0, 1, 0});
+  if (free_slots_.size() == slots_for_forks_) return to_error({Fit::no_sequence_slot, 0, 1, 0});
   // With every block shared, each of the two may come to hold all of what it reaches alone.
   const SequenceId id = open_slot(parent.prompt, bound_rows);
   const std::array<bool, kMaxGroups> copies_before = parent.copy_claimed;
@@ -388,7 +398,7 @@ void KvCache::release(SequenceId sequence) {
   live_rows_ -= slot.rows;
   slot.rows = slot.committed = 0;
   slot.prompt = slot.bound = 0;
-  slot.used = false;
+  slot.used = slot.keeps_claims = false;
   ++slot.generation;
   free_slots_.push_back(s);
 }

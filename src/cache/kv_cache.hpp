@@ -66,6 +66,13 @@ struct CopyBlock {
   BlockId from = kNoBlock, to = kNoBlock;
 };
 
+// What sequences that fork from each other may take beyond their own claims, held for them: a number of each group, and slots
+// for those that have not begun. A value of its owner; the cache counts what all of them hold.
+struct ForkReserve {
+  std::array<std::uint64_t, kMaxGroups> blocks{};
+  std::uint32_t slots = 0;
+};
+
 class KvCache {
  public:
   // Errors: bad_input for no group, more than kMaxGroups, a zero size, or all blocks reserved.
@@ -98,6 +105,15 @@ class KvCache {
   // row goes into the last one if that is partial, has a copy of that (copies() grows by one a group). Claims what it may
   // still take. REQUIRES: can_share(from, rows), 0 < rows < prompt_tokens.
   Result<SequenceId> admit_sharing(SequenceId from, std::uint32_t rows, std::uint64_t prompt_tokens, std::uint64_t max_new_tokens);
+  // As admit(), for the first of `sequences` that will fork from each other, whatever of each other they continue. `reserve`
+  // gets what the others need; give it to fork_among(), in the end to give_back().
+  Result<SequenceId> admit_forking(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens, std::uint32_t sequences,
+                                   ForkReserve& reserve);
+  // Sequence i goes on from where sequence parents[i] stood: those that nobody continues are released, one that several do is
+  // forked. Always succeeds. members: in, the sequences (not valid: not begun); out, those after it. `bound_rows` as admitted.
+  // REQUIRES: all committed, of equal rows; the first call has one member that has begun, later ones have only such.
+  void fork_among(std::span<SequenceId> members, std::span<const std::uint32_t> parents, ForkReserve& reserve);
+  void give_back(ForkReserve& reserve);
   // A second sequence that starts with all rows of the first, sharing its blocks, and may grow to `bound_rows`.
   // Claims what it may still take: everything past the full shared blocks; and for the first one a copy of the last
   // block, if that is partial. Errors as admit(); nothing has changed then. REQUIRES: bound_rows >= rows(sequence).
@@ -155,6 +171,7 @@ class KvCache {
     bool used = false;
     std::uint32_t rows = 0, committed = 0;
     std::uint64_t prompt = 0, bound = 0;
+    bool keeps_claims = false;   // what it does not need is its family's (fork_among)
     std::array<BlockTable, kMaxGroups> tables{};
     std::array<std::uint64_t, kMaxGroups> claimed{};
     std::array<bool, kMaxGroups> copy_claimed{};  // one of `claimed` is for a copy of the last block
@@ -167,13 +184,15 @@ class KvCache {
   std::uint64_t most_held(const Slot& slot, std::uint32_t group) const;
   std::uint64_t growth(const Slot& slot, std::uint32_t group) const;
   std::uint64_t claim_for(const Slot& slot, std::uint32_t group, std::uint64_t no_longer_alone = 0) const;
-  void settle_claim(Slot& slot, std::uint32_t group);
+  void give_back_claim(Slot& slot, std::uint32_t group);
+  void settle_claim(Slot& slot, std::uint32_t group, std::uint64_t freed = 0);
   void take(Slot& slot, std::uint32_t group, std::uint32_t blocks);
   void give_back_superpages(Group& group);
   void settle_last_block(Slot& slot, std::uint32_t group);
   void share_prefix(const BlockTable& from, Slot& slot, std::uint32_t group, std::uint32_t rows);
   void move_block(std::uint32_t group, BlockId from);
   bool empty_one_superpage();
+  void reserve_blocks(ForkReserve& reserve, std::uint32_t group, std::uint64_t blocks);
   std::uint64_t copies_left() const { return copies_.capacity() - copies_.size(); }
   void check_group(std::uint32_t group) const;
   void check_arena() const;
@@ -183,6 +202,9 @@ class KvCache {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;  // a stack
   std::vector<CopyBlock> copies_;
+  std::vector<SequenceId> fork_scratch_;
+  std::array<std::uint64_t, kMaxGroups> held_for_forks_{};   // of all reserves
+  std::uint32_t slots_for_forks_ = 0;
   std::uint64_t max_sequence_rows_ = 0, max_step_rows_ = 0;
   std::uint64_t live_rows_ = 0;
 };

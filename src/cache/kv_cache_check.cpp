@@ -18,6 +18,7 @@ void KvCache::check_invariants() const {
   }
   KV_CHECK(rows == live_rows_, "live rows = sum of the sequences' rows");
   KV_CHECK(used == sequences(), "used slots + free slots = all slots");
+  KV_CHECK(slots_for_forks_ <= free_slots_.size(), "slots promised to forks are free");
   for (std::uint32_t g = 0; g < groups(); ++g) check_group(g);
   check_arena();
 }
@@ -38,14 +39,14 @@ void KvCache::check_group(std::uint32_t g) const {
     claimed += slot.claimed[g];
     // Another holder's release may leave a sequence with more blocks of its own than its claim assumed: never with fewer.
     const std::uint64_t needed = slot.used ? claim_for(slot, g) : 0;
-    KV_CHECK(group.reach.window == 0 ? slot.claimed[g] == needed : slot.claimed[g] >= needed && slot.claimed[g] <= growth(slot, g),
-             "a claim is what may still be taken");
+    KV_CHECK(slot.claimed[g] >= needed, "a claim is what may still be taken");
+    KV_CHECK(slot.keeps_claims || slot.claimed[g] <= (group.reach.window == 0 ? needed : growth(slot, g)), "and no more");
     KV_CHECK(slot.copy_claimed[g] || slot.rows == slot.bound || !table.needs_copy(group.pool),
              "a shared last block that may be written has a claim for its copy");
   }
   for (std::uint32_t b = 0; b < holders.size(); ++b)
     KV_CHECK(holders[b] == group.pool.refs(static_cast<BlockId>(b)), "references = tables that list the block");
-  KV_CHECK(claimed == group.ledger.claimed(), "claimed = sum of the sequences' claims");
+  KV_CHECK(claimed + held_for_forks_[g] == group.ledger.claimed(), "claimed = sum of the sequences' claims + what is held for forks");
   group.pool.check_invariants();
 }
 

@@ -56,7 +56,7 @@ void KvCache::compact(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens)
   if (!superpages_) return;
   const std::uint64_t rows = rows_bound(prompt_tokens, max_new_tokens);
   AdmissionBudget now = budget();
-  const FitVerdict verdict = now.check(rows, prompt_tokens);
+  const FitVerdict verdict = now.check({.rows = rows, .prompt_tokens = prompt_tokens});
   if (verdict.fit != Fit::exhausted) return;
   std::array<std::uint64_t, kMaxGroups> wanted{};
   for (std::uint32_t g = 0; g < groups(); ++g) wanted[g] = now.groups()[g].wanted(rows, prompt_tokens);

@@ -11,12 +11,6 @@
 namespace kvasir::core {
 namespace {
 
-void erase_id(std::vector<RequestId>& list, RequestId id) {
-  const auto at = std::ranges::find(list, id);
-  KV_CHECK(at != list.end(), "a request is in the list of its state");
-  list.erase(at);
-}
-
 cache::KvCacheConfig cache_config_of(const CoreConfig& config) {
   cache::KvCacheConfig cache = config.cache;
   cache.max_sequences = config.limits.max_num_seqs;
@@ -31,6 +25,12 @@ bool same_prompt(const Request& a, const Request& b) {
 std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
 
 }  // namespace
+
+void Core::erase_id(std::vector<RequestId>& list, RequestId id) {
+  const auto at = std::ranges::find(list, id);
+  KV_CHECK(at != list.end(), "a request is in the list of its state");
+  list.erase(at);
+}
 
 Result<Core> Core::create(const CoreConfig& config) {
   KV_TRY(sched::validate(config.limits));
@@ -80,13 +80,17 @@ Request& Core::at(RequestId id) {
 }
 
 SubmitVerdict Core::can_submit(const RequestSpec& spec) const {
-  if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok())
+  const bool beams_fit = spec.beams >= 1 && spec.beams <= limits_.max_num_seqs && (spec.beams == 1 || spec.family == 0);
+  if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok() || !beams_fit)
     return {RefusalReason::bad_request, 0, 0, {}};
-  const cache::FitVerdict fit = cache_.can_admit(spec.prompt.size(), spec.max_new_tokens);
+  const cache::FitVerdict fit = cache_.budget().check({.rows = cache::rows_bound(spec.prompt.size(), spec.max_new_tokens),
+                                                       .prompt_tokens = spec.prompt.size(),
+                                                       .sequences = spec.beams});
   if (cache::never_fits(fit.fit))
     return {fit.fit == cache::Fit::too_long ? RefusalReason::context_length : RefusalReason::never_fits, fit.wanted,
             fit.have, fit};
-  if (free_slots_.empty()) return {RefusalReason::known_requests, requests_.size() + 1, requests_.size(), {}};
+  if (free_slots_.size() < spec.beams)
+    return {RefusalReason::known_requests, requests_.size() - free_slots_.size() + spec.beams, requests_.size(), {}};
   if (queue_limits_.max_queued_requests > 0 && queued_.size() >= queue_limits_.max_queued_requests)
     return {RefusalReason::queue_requests, queued_.size() + 1, queue_limits_.max_queued_requests, {}};
   const std::uint64_t tokens = queued_tokens_ + spec.prompt.size();
@@ -100,24 +104,43 @@ Result<RequestId> Core::submit(const RequestSpec& spec) {
     refused_.add(verdict.reason);
     if (verdict.reason != RefusalReason::bad_request) return to_error(verdict);
     KV_TRY(sched::validate_priority(spec.priority));
-    return Error{ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"};
+    if (spec.prompt.empty()) return Error{ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"};
+    return Error{ErrorCode::bad_input, fmt::format("beams is {}, valid: 1 to max_num_seqs = {}, not in a family", spec.beams,
+                                                   limits_.max_num_seqs)};
   }
+  Request& request = new_request(spec);
+  request.state = RequestState::queued;
+  if (spec.beams > 1) {
+    Beams& beams = beams_.emplace_back();
+    beams.members.push_back(request.id);
+    while (beams.members.size() < spec.beams) {
+      Request& member = new_request(spec);
+      member.leader = request.id;
+      member.state = RequestState::unborn;
+      beams.members.push_back(member.id);
+    }
+    beams.next.reserve(spec.beams);
+  }
+  insert_in_order(queued_, request.id);
+  queued_tokens_ += request.prompt_tokens;
+  return request.id;
+}
+
+Request& Core::new_request(const RequestSpec& spec) {
   const std::uint32_t slot = free_slots_.back();
   free_slots_.pop_back();
   Request& request = requests_[slot];
-  request.id = RequestId(serial_++ * requests_.size() + slot);
-  request.state = RequestState::queued;
+  request.id = request.leader = RequestId(serial_++ * requests_.size() + slot);
   request.prompt_tokens = static_cast<std::uint32_t>(spec.prompt.size());
   request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
   request.priority = spec.priority;
   request.arrived_us = spec.arrived_us;
   request.family = spec.family;
+  request.beams = spec.beams;
   request.place = sched::place_of(policy_, request.id, spec.priority, spec.arrived_us);
   request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
   request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
-  insert_in_order(queued_, request.id);
-  queued_tokens_ += request.prompt_tokens;
-  return request.id;
+  return request;
 }
 
 void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
@@ -129,7 +152,8 @@ void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
 void Core::drop_unservable_heads() {
   while (!queued_.empty()) {
     Request& head = at(queued_.front());
-    const cache::FitVerdict verdict = cache_.can_admit(head.prompt_tokens, head.max_new_tokens);
+    const cache::FitVerdict verdict =
+        cache_.budget().check({.rows = bound_rows(head), .prompt_tokens = head.prompt_tokens, .sequences = head.beams});
     if (!cache::never_fits(verdict.fit)) return;
     head.refusal = verdict;
     finish(head, FinishReason::error);
@@ -171,6 +195,7 @@ void Core::view_queue() {
                              .bound_rows = bound_rows(r),
                              .prompt_tokens = r.prompt_tokens,
                              .wants_logits = r.max_new_tokens > 0,
+                             .sequences = r.beams,
                              .shared = sharing.rows > 0 ? cache_.sharing(sharing.from, sharing.rows) : cache::SharedRows()});
   }
 }
@@ -198,8 +223,10 @@ void Core::start_step() {
   for (const RequestId id : plan_.admitted) {
     Request& request = at(id);
     const Sharing sharing = sharing_of(request);
+    Beams* const beams = request.beams > 1 ? beams_of(id) : nullptr;
     Result<SequenceId> sequence =
-        sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prompt_tokens, request.max_new_tokens)
+        beams != nullptr ? cache_.admit_forking(request.prompt_tokens, request.max_new_tokens, request.beams, beams->reserve)
+        : sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prompt_tokens, request.max_new_tokens)
                          : cache_.admit(request.prompt_tokens, request.max_new_tokens);
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
     request.sequence = *sequence;
@@ -227,7 +254,7 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
   std::size_t next = 0;
   for (const sched::Chunk& chunk : plan_.chunks) {
     const TokenResult* result = nullptr;
-    if (chunk.wants_logits) {
+    if (chunk.wants_logits && at(chunk.request).beams == 1) {
       KV_CHECK(next < results.size() && results[next].request == chunk.request,
                "one result for each chunk that wants logits, in plan order");
       result = &results[next++];
@@ -235,13 +262,14 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
     apply_chunk(at(chunk.request), chunk, result);
   }
   KV_CHECK(next == results.size(), "no results beyond the plan's");
+  settle_beams();
   cost_.observe(plan_.work, step_s);
 }
 
 void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result) {
   request.in_flight = 0;
   request.computed += chunk.token_count;
-  if (request.cancel_requested) return finish(request, FinishReason::cancelled);
+  if (request.cancel_requested && request.beams == 1) return finish(request, FinishReason::cancelled);
   cache_.commit(request.sequence);
   if (request.computed < request.prompt_tokens) return;
   request.state = RequestState::decoding;
@@ -250,7 +278,7 @@ void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenR
     request.tokens.push_back(result->token);
     if (result->stop) return finish(request, FinishReason::stop);
   }
-  if (request.generated() == request.max_new_tokens) finish(request, FinishReason::length);
+  if (request.generated() == request.max_new_tokens && request.beams == 1) finish(request, FinishReason::length);
 }
 
 void Core::abandon() {
@@ -260,8 +288,10 @@ void Core::abandon() {
     Request& request = at(chunk.request);
     request.in_flight = 0;
     cache_.truncate(request.sequence, request.computed);
-    if (request.cancel_requested) finish(request, FinishReason::cancelled);
+    if (request.cancel_requested && request.beams == 1) finish(request, FinishReason::cancelled);
   }
+  for (Beams& beams : beams_) beams.next.clear(), beams.end = FinishReason::none;
+  settle_beams();
 }
 
 bool Core::cancel(RequestId id) {
@@ -275,6 +305,7 @@ bool Core::cancel(RequestId id) {
 }
 
 void Core::finish(Request& request, FinishReason reason) {
+  if (request.beams > 1) return finish_beams(*beams_of(request.id), reason);
   if (request.running()) {
     cache_.release(request.sequence);
     request.sequence = SequenceId();
@@ -291,8 +322,13 @@ void Core::finish(Request& request, FinishReason reason) {
 void Core::forget(RequestId id) {
   KV_CHECK(at(id).state == RequestState::finished, "only a finished request is forgotten");
   erase_id(finished_, id);
-  at(id) = Request();
-  free_slots_.push_back(slot_of(id));
+  drop(at(id));
+}
+
+void Core::drop(Request& request) {
+  const std::uint32_t slot = slot_of(request.id);
+  request = Request();
+  free_slots_.push_back(slot);
 }
 
 CoreStats Core::stats() const {
@@ -315,11 +351,13 @@ void Core::check_invariants() const {
   const auto place = [this](RequestId id) { return find(id)->place; };
   KV_CHECK(std::ranges::is_sorted(queued_, {}, place), "the queue is in its order");
   KV_CHECK(std::ranges::is_sorted(running_, {}, place), "admitted requests are in their order");
-  std::size_t known = 0;
+  std::size_t known = 0, unborn = 0;
   std::uint64_t queued_tokens = 0;
   for (const Request& r : requests_) {
     if (!r.id.valid()) continue;
     ++known;
+    unborn += r.state == RequestState::unborn ? 1 : 0;
+    KV_CHECK(r.beams == 1 || find(r.leader) != nullptr, "beams end together");
     if (r.state == RequestState::queued) queued_tokens += r.prompt_tokens;
     KV_CHECK(r.place == sched::place_of(policy_, r.id, r.priority, r.arrived_us), "a place follows from the policy");
     KV_CHECK(find(r.id) == &r, "a request is in the slot of its id");
@@ -334,7 +372,7 @@ void Core::check_invariants() const {
     KV_CHECK(!r.running() || cache_.rows(r.sequence) == r.computed + r.in_flight, "the cache has the rows computed");
     KV_CHECK(!r.running() || cache_.bound(r.sequence) == bound_rows(r), "the claim is the bound");
   }
-  KV_CHECK(known == queued_.size() + running_.size() + finished_.size(), "queued + running + finished = known");
+  KV_CHECK(known == queued_.size() + running_.size() + finished_.size() + unborn, "queued + running + finished + unborn = known");
   KV_CHECK(queued_tokens == queued_tokens_, "queued tokens are those of queued requests");
   KV_CHECK(known + free_slots_.size() == requests_.size(), "known + free slots = all slots");
   KV_CHECK(running_.size() == cache_.sequences(), "one cache sequence for each running request");

@@ -49,6 +49,10 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
                                                      request.prompt[i], vocabulary - 1)};
     }
   }
+  if (request.beam.width > config.max_sequences) {
+    return Error{ErrorCode::bad_input, fmt::format("beam width is {}, valid: up to max-num-seqs = {}", request.beam.width,
+                                                   config.max_sequences)};
+  }
   if (!request.stop.empty() && !has_tokenizer) {
     return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
   }
@@ -78,7 +82,9 @@ Status Engine::check(const GenerateRequest& request) const {
   const State& s = *state_;
   KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
   const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
-  const cache::FitVerdict fit = s.whole.check(cache::rows_bound(request.prompt.size(), limit), request.prompt.size());
+  const cache::FitVerdict fit = s.whole.check({.rows = cache::rows_bound(request.prompt.size(), limit),
+                                              .prompt_tokens = request.prompt.size(),
+                                              .sequences = std::max(request.beam.width, 1u)});
   return fit.ok() ? ok_status() : Status(cache::to_error(fit));
 }
 
@@ -109,11 +115,13 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
                                .max_new_tokens = limit,
                                .priority = request.priority,
                                .arrived_us = platform::monotonic_ns() / 1000,
-                               .family = scored ? 0 : request.family};
+                               .family = scored || request.beam.width > 1 ? 0 : request.family,
+                               .beams = std::max(request.beam.width, 1u)};
   verdict = s.core.can_submit(spec);
   Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
   auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
+  s.begin_beams(*live, request, limit);
   const Status backed = s.populate_for(*live);
   if (!backed.ok()) {
     s.core.cancel(*id);
@@ -156,7 +164,7 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
     s.in_step = false;
     return report;
   }
-  s.batch.build(s.core, [&s](RequestId id) { return s.live.at(id)->prompt_logits_from; });
+  s.batch.build(s.core, [&s](RequestId id) { return s.live_of(id).prompt_logits_from; });
   for (const cache::CopyBlock& copy : s.core.copies()) s.store.copy_block(copy.group, copy.from, copy.to);
   const std::uint64_t planned = platform::monotonic_ns();
   s.forward.run(s.batch.input());
@@ -274,7 +282,9 @@ void Engine::check_invariants() const {
   KV_CHECK(a.active_bytes + a.cached_bytes + a.free_bytes + a.quarantined_bytes + a.slack_bytes == a.total_bytes,
            "active + cached + free + quarantined + slack = total");
   const core::CoreStats stats = s.core.stats();
-  KV_CHECK(s.live.size() == std::size_t{stats.queued} + stats.running, "one record a request that goes on");
+  std::size_t led = 0;   // beams are one request
+  for (const RequestId id : s.core.running()) led += s.core.find(id)->leader == id ? 1 : 0;
+  KV_CHECK(s.live.size() == stats.queued + led, "one record a request that goes on");
   for (std::uint32_t group = 0; group < s.groups(); ++group) {
     std::uint64_t bounds = 0;
     for (const auto& [id, live] : s.live) bounds += s.bound_blocks(*live, group);

@@ -2,6 +2,7 @@
 // Thread rule: the engine's.
 #pragma once
 
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cache/footprint.hpp"
 #include "core/core.hpp"
 #include "engine/answer.hpp"
+#include "engine/beam_search.hpp"
 #include "engine/engine.hpp"
 #include "engine/logit_rules.hpp"
 #include "engine/sampler.hpp"
@@ -35,6 +37,10 @@ struct Live {
   std::uint32_t prompt_logits_from;   // logits of the prompt's rows from here on are wanted; the last row's always
   std::uint64_t bound_rows;   // most rows it may ever store
   Answer answer;
+  std::optional<BeamSearch> beams;
+  GenerateRequest beam_request;          // what asked for them, without the prompt
+  bool offered = false;                  // they have this step's logits
+  std::deque<std::string> beam_texts;    // of their answers' tokens: outputs point into them
   bool reported = false;      // its last output has been given
   std::string error;
 };
@@ -71,6 +77,8 @@ struct Engine::State {
   bool in_step = false;
 
   std::uint32_t groups() const { return store.groups(); }
+  // The record of a request, or of the beams that it is one of.
+  Live& live_of(RequestId id) { return *live.at(core.find(id)->leader); }
   // Rows that one request alone could have.
   std::uint64_t max_rows() const { return store.plan().max_rows(config.max_batched_tokens); }
   std::uint64_t active_bytes() const;
@@ -83,6 +91,11 @@ struct Engine::State {
   // The parts of a step, in order.
   void sample();
   void add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits);
+  // Beam searches: their logits instead of rows to sample; how they go on, told to the core; their answers when they are over.
+  void begin_beams(Live& request, const GenerateRequest& asked, std::uint32_t max_tokens);
+  void offer_to_beams(Live& request, RequestId beam, std::span<const float> logits);
+  void advance_beams(std::vector<TokenOutput>& out);
+  void emit_beams(Live& request, std::vector<TokenOutput>& out);
   void emit(std::vector<TokenOutput>& out);
   void emit_answer(const SampleRow& row, Live& request, TokenOutput& output);
   void emit_ended(std::vector<TokenOutput>& out);

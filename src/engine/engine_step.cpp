@@ -30,8 +30,9 @@ std::uint64_t Engine::State::active_bytes() const {
 }
 
 std::uint64_t Engine::State::bound_blocks(const Live& request, std::uint32_t group) const {
-  return format::blocks_held(request.bound_rows, store.plan().groups[group].reach, config.max_batched_tokens,
-                             store.view(group).layout.block_tokens());
+  const std::uint64_t one = format::blocks_held(request.bound_rows, store.plan().groups[group].reach,
+                                                config.max_batched_tokens, store.view(group).layout.block_tokens());
+  return one * (request.beams ? request.beams->width() : 1);
 }
 
 Status Engine::State::populate_for(const Live& request) {
@@ -78,8 +79,9 @@ void Engine::State::sample() {
 // The row of the token fed at `position`: the last one of a chunk may be sampled from, those of a prompt scored.
 void Engine::State::add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits) {
   const core::Request& life = *core.find(chunk.request);
-  Live& request = *live.at(chunk.request);
+  Live& request = live_of(chunk.request);
   const bool last = position + 1 == chunk.first_position + chunk.token_count;
+  if (request.beams && last && chunk.wants_logits) return offer_to_beams(request, chunk.request, logits);
   const bool scored = request.scoring.logprobs >= 0 && position + 1 < life.prompt_tokens;
   if (!scored && !(last && chunk.wants_logits)) return;
   SampleRow& row = rows.emplace_back();
@@ -109,6 +111,7 @@ void Engine::State::emit(std::vector<TokenOutput>& out) {
     if (!output.prompt) emit_answer(row, request, output);
     output.completion_tokens = request.answer.tokens();
   }
+  advance_beams(out);
   totals.peak_active_bytes = std::max(totals.peak_active_bytes, active_bytes());
 }
 

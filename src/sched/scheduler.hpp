@@ -58,6 +58,7 @@ struct QueuedRequest {
   std::uint64_t bound_rows = 0;     // cache::rows_bound of prompt and output limit
   std::uint32_t prompt_tokens = 0;  // > 0
   bool wants_logits = true;
+  std::uint32_t sequences = 1;      // beams
   cache::SharedRows shared = {};    // of the prompt, in the cache already: a running request has the same; fewer than all
 };
 

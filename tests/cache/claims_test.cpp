@@ -28,16 +28,16 @@ TEST(AdmissionBudget, EveryGroupMustFit) {
   AdmissionBudget budget(100, 2);
   budget.add_group(own(16, 10, 10));
   budget.add_group(own(4, 20, 13, 1));
-  EXPECT_TRUE(budget.check(48, 48).ok());
-  EXPECT_EQ(budget.check(49, 1), (FitVerdict{Fit::exhausted, 1, 13, 12}));
-  EXPECT_EQ(budget.check(81, 1), (FitVerdict{Fit::too_large, 1, 21, 20}));
-  EXPECT_EQ(budget.check(101, 1), (FitVerdict{Fit::too_long, 0, 101, 100}));
-  budget.take(16, 16);
-  EXPECT_TRUE(budget.check(32, 1).ok());
-  budget.take(32, 1);
-  EXPECT_EQ(budget.check(1, 1).fit, Fit::no_sequence_slot);
-  EXPECT_EQ(budget.check(81, 1).fit, Fit::too_large) << "what can never fit is told before what must wait";
-  EXPECT_DEATH(budget.take(1, 1), "does not fit");
+  EXPECT_TRUE(budget.check({48, 48}).ok());
+  EXPECT_EQ(budget.check({49, 1}), (FitVerdict{Fit::exhausted, 1, 13, 12}));
+  EXPECT_EQ(budget.check({81, 1}), (FitVerdict{Fit::too_large, 1, 21, 20}));
+  EXPECT_EQ(budget.check({101, 1}), (FitVerdict{Fit::too_long, 0, 101, 100}));
+  budget.take({16, 16});
+  EXPECT_TRUE(budget.check({32, 1}).ok());
+  budget.take({32, 1});
+  EXPECT_EQ(budget.check({1, 1}).fit, Fit::no_sequence_slot);
+  EXPECT_EQ(budget.check({81, 1}).fit, Fit::too_large) << "what can never fit is told before what must wait";
+  EXPECT_DEATH(budget.take({1, 1}), "does not fit");
 }
 
 TEST(AdmissionBudget, WhatIsOutOfUseIsToldInNeverFits) {
@@ -45,9 +45,9 @@ TEST(AdmissionBudget, WhatIsOutOfUseIsToldInNeverFits) {
   GroupBudget group = own(16, 20, 11, 1);
   group.unusable = 3;   // reserved and quarantined
   budget.add_group(group);
-  EXPECT_EQ(budget.check(18 * 16, 1), (FitVerdict{Fit::too_large, 0, 18, 17}));
-  EXPECT_EQ(budget.check(11 * 16, 1), (FitVerdict{Fit::exhausted, 0, 11, 10}));
-  EXPECT_TRUE(budget.check(10 * 16, 1).ok());
+  EXPECT_EQ(budget.check({18 * 16, 1}), (FitVerdict{Fit::too_large, 0, 18, 17}));
+  EXPECT_EQ(budget.check({11 * 16, 1}), (FitVerdict{Fit::exhausted, 0, 11, 10}));
+  EXPECT_TRUE(budget.check({10 * 16, 1}).ok());
 }
 
 // A window holds its own rows and those of one step of the prompt, however long the sequence.
@@ -60,10 +60,10 @@ TEST(AdmissionBudget, AWindowWantsWhatItHoldsAtOneTime) {
   EXPECT_EQ(group.wanted(100'000, 1), 5u);
   EXPECT_EQ(group.wanted(100'000, 10'000), 7u) << "94 rows, beginning with the last of a block";
   EXPECT_EQ(group.wanted(20, 10), 2u);
-  EXPECT_TRUE(budget.check(100'000, 10'000).ok());
-  budget.take(20, 10);
-  EXPECT_EQ(budget.check(100'000, 10'000), (FitVerdict{Fit::exhausted, 0, 7, 5}));
-  EXPECT_TRUE(budget.check(100'000, 1).ok()) << "a decoding sequence needs less";
+  EXPECT_TRUE(budget.check({100'000, 10'000}).ok());
+  budget.take({20, 10});
+  EXPECT_EQ(budget.check({100'000, 10'000}), (FitVerdict{Fit::exhausted, 0, 7, 5}));
+  EXPECT_TRUE(budget.check({100'000, 1}).ok()) << "a decoding sequence needs less";
 }
 
 // Two groups of one arena: blocks of 16 rows, three of one and two of the other a superpage.
@@ -79,18 +79,18 @@ AdmissionBudget arena(std::uint64_t free, std::uint64_t all, std::uint64_t avail
 
 TEST(AdmissionBudget, GroupsOfOneArenaMustFitTogether) {
   const AdmissionBudget empty = arena(5, 5, 0, 0);
-  EXPECT_TRUE(empty.check(6 * 16, 1).ok()) << "two superpages of three and three of two";
-  EXPECT_EQ(empty.check(7 * 16, 1), (FitVerdict{Fit::too_large, 1, 7, 4})) << "of two that the first leaves";
+  EXPECT_TRUE(empty.check({6 * 16, 1}).ok()) << "two superpages of three and three of two";
+  EXPECT_EQ(empty.check({7 * 16, 1}), (FitVerdict{Fit::too_large, 1, 7, 4})) << "of two that the first leaves";
   const AdmissionBudget busy = arena(2, 5, 2, 1);   // one block left in its superpage
-  EXPECT_TRUE(busy.check(16, 1).ok());
-  EXPECT_TRUE(busy.check(32, 1).ok());
-  EXPECT_EQ(busy.check(48, 1), (FitVerdict{Fit::exhausted, 1, 3, 2}));
+  EXPECT_TRUE(busy.check({16, 1}).ok());
+  EXPECT_TRUE(busy.check({32, 1}).ok());
+  EXPECT_EQ(busy.check({48, 1}), (FitVerdict{Fit::exhausted, 1, 3, 2}));
 }
 
 TEST(AdmissionBudget, SpendingNeverPromisesWhatIsNotThere) {
   AdmissionBudget budget = arena(5, 5, 0, 0);
   int taken = 0;
-  while (budget.check(16, 1).ok()) budget.take(16, 1), ++taken;
+  while (budget.check({16, 1}).ok()) budget.take({16, 1}), ++taken;
   EXPECT_EQ(taken, 6) << "6 of both: two superpages and three";
 }
 

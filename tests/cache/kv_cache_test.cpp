@@ -134,7 +134,7 @@ TEST(KvCache, ASecondAnswerSharesThePromptsFullBlocks) {
   cache.commit(first);
   cache.reserve_rows(first, 5);   // it has gone on meanwhile
   ASSERT_TRUE(cache.can_share(first, 39));
-  EXPECT_EQ(cache.budget().check(69, 40, cache.sharing(first, 39)).ok(), true);
+  EXPECT_EQ(cache.budget().check({69, 40, 1, cache.sharing(first, 39)}).ok(), true);
   const SequenceId second = cache.admit_sharing(first, 39, 40, 30).value();
   cache.check_invariants();
   ASSERT_EQ(cache.copies().size(), 1u);

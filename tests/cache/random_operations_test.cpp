@@ -36,7 +36,17 @@ class PlayedMemory {
   }
 
   void step() {
-    switch (random_.below(13)) {
+    switch (random_.below(17)) {
+      case 13:
+        begin_beams();
+        break;
+      case 14:
+      case 15:
+        step_beams();
+        break;
+      case 16:
+        if (random_.below(3) == 0) end_beams();
+        break;
       case 12:
         admit_sharing();
         break;
@@ -65,6 +75,7 @@ class PlayedMemory {
     cache_.check_invariants();
     verify_all();
     for (std::uint32_t g = 0; g < cache_.groups(); ++g) left_behind += cache_.stats(g).left_behind, moved += cache_.stats(g).moved;
+    while (!beams_.empty()) end_beams();
     while (!twins_.empty()) release();
     for (std::uint32_t g = 0; g < cache_.groups(); ++g) {
       const GroupStats stats = cache_.stats(g);
@@ -75,7 +86,7 @@ class PlayedMemory {
       EXPECT_EQ(cache_.free_superpages(), config_.groups[0].blocks / config_.groups[0].blocks_per_superpage);
     }
   }
-  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, copied = 0, left_behind = 0, moved = 0;
+  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, beamed = 0, copied = 0, left_behind = 0, moved = 0;
 
  private:
   struct Twin {
@@ -106,6 +117,69 @@ class PlayedMemory {
     ASSERT_EQ(sequence.ok(), verdict.ok());
     sequence.ok() ? ++admitted : ++refused;
     if (sequence.ok()) twins_[*sequence] = {{}, prompt, rows_bound(prompt, max_new), 0};
+  }
+
+  // Sequences that go on from each other: all of them step together.
+  struct Beams {
+    std::vector<SequenceId> members;
+    std::vector<Twin> twins;   // of those that have begun
+    ForkReserve reserve;
+  };
+
+  void begin_beams() {
+    const std::uint64_t prompt = 1 + random_.below(30), max_new = 1 + random_.below(25);
+    const std::uint32_t width = 2 + random_.below(4);
+    Beams beams;
+    const Result<SequenceId> first = cache_.admit_forking(prompt, max_new, width, beams.reserve);
+    if (!first.ok()) return;
+    cache_.check_invariants();
+    beams.members.resize(width);
+    beams.members[0] = *first;
+    beams.twins.push_back({{}, prompt, rows_bound(prompt, max_new), 0});
+    while (beams.twins[0].rows.size() < prompt)
+      extend(*first, beams.twins[0], std::min<std::uint64_t>(config_.max_step_rows, prompt - beams.twins[0].rows.size()));
+    reorder(beams);
+    beams_.push_back(std::move(beams));
+  }
+
+  void extend(SequenceId sequence, Twin& twin, std::uint64_t n) {
+    cache_.reserve_rows(sequence, static_cast<std::uint32_t>(n));
+    make_copies();
+    for (std::uint64_t i = 0; i < n; ++i) {
+      for (std::uint32_t g = 0; g < cache_.groups(); ++g) std::ranges::fill(row(sequence, g, twin.rows.size()), next_value_);
+      twin.rows.push_back(next_value_++);
+    }
+    cache_.commit(sequence);
+  }
+
+  void reorder(Beams& beams) {
+    std::vector<std::uint32_t> parents;
+    for (std::size_t m = 0; m < beams.members.size(); ++m) parents.push_back(random_.below(static_cast<std::uint32_t>(beams.twins.size())));
+    cache_.fork_among(beams.members, parents, beams.reserve);
+    std::vector<Twin> next;
+    for (const std::uint32_t parent : parents) next.push_back(beams.twins[parent]);
+    beams.twins = std::move(next);
+    cache_.check_invariants();
+    for (std::size_t m = 0; m < beams.members.size(); ++m) verify(beams.members[m], beams.twins[m]);
+    ++beamed;
+  }
+
+  void step_beams() {
+    if (beams_.empty()) return;
+    Beams& beams = beams_[random_.below(static_cast<std::uint32_t>(beams_.size()))];
+    if (beams.twins[0].rows.size() == beams.twins[0].bound) return;
+    for (std::size_t m = 0; m < beams.members.size(); ++m) {
+      extend(beams.members[m], beams.twins[m], 1);
+      verify(beams.members[m], beams.twins[m]);
+    }
+    reorder(beams);
+  }
+
+  void end_beams() {
+    if (beams_.empty()) return;
+    for (const SequenceId member : beams_.back().members) cache_.release(member);
+    cache_.give_back(beams_.back().reserve);
+    beams_.pop_back();
   }
 
   // Begins with rows of another, as a second answer to one prompt does.
@@ -209,8 +283,8 @@ class PlayedMemory {
     cache_.clear_copies();
   }
 
-  void verify(Any at) {
-    const auto& [sequence, twin] = *at;
+  void verify(Any at) { verify(at->first, at->second); }
+  void verify(SequenceId sequence, const Twin& twin) {
     ASSERT_EQ(cache_.rows(sequence), twin.rows.size());
     for (std::uint32_t g = 0; g < cache_.groups(); ++g) {
       const auto rows = static_cast<std::uint32_t>(twin.rows.size());
@@ -231,12 +305,13 @@ class PlayedMemory {
   std::size_t arena_ = 0;                // first cell of the shared superpages
   std::vector<std::uint64_t> cells_;
   std::map<SequenceId, Twin> twins_;
+  std::vector<Beams> beams_;
   std::uint64_t next_value_ = 1, steps_ = 0;
   PhiloxSequence random_;
 };
 
 struct Totals {
-  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, copied = 0, left_behind = 0, moved = 0;
+  std::uint64_t admitted = 0, refused = 0, forked = 0, shared = 0, beamed = 0, copied = 0, left_behind = 0, moved = 0;
 };
 
 Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
@@ -247,7 +322,7 @@ Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
     for (int step = 0; step < steps && !::testing::Test::HasFatalFailure(); ++step) memory.step();
     if (::testing::Test::HasFatalFailure()) return sum;
     memory.finish();
-    sum.admitted += memory.admitted, sum.refused += memory.refused, sum.forked += memory.forked, sum.shared += memory.shared, sum.copied += memory.copied;
+    sum.admitted += memory.admitted, sum.refused += memory.refused, sum.forked += memory.forked, sum.shared += memory.shared, sum.beamed += memory.beamed, sum.copied += memory.copied;
     sum.left_behind += memory.left_behind, sum.moved += memory.moved;
   }
   return sum;
@@ -255,18 +330,19 @@ Totals play(const KvCacheConfig& config, std::uint64_t seeds, int steps) {
 
 TEST(RandomOperations, OfGroupsWithBlocksOfTheirOwn) {
   const Totals t = play({{{4, 30, 1}, {8, 14, 0}}, 6, 48, std::nullopt, 12}, 12, 400);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied}), 20u) << "the random walk visits every kind of event";
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.beamed, t.copied}), 20u) << "the random walk visits every kind of event";
 }
 
 TEST(RandomOperations, OfOneWindow) {
   const Totals t = play({{{4, 14, 0, {10}}}, 6, 100, std::nullopt, 6}, 12, 1500);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied, t.left_behind}), 20u);
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.beamed, t.copied, t.left_behind}), 20u);
 }
 
 TEST(RandomOperations, OfFullWindowAndChunkInOneArena) {
   const KvCacheConfig config{{{4, 160, 1, {}, 10}, {8, 16, 0, {12}, 1}, {4, 80, 0, {16, true}, 5}}, 20, 60, std::nullopt, 9};
   const Totals t = play(config, 40, 4000);
-  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.copied, t.left_behind, t.moved}), 20u);
+  EXPECT_GT(std::min({t.admitted, t.refused, t.forked, t.shared, t.beamed, t.copied, t.left_behind}), 20u);
+  EXPECT_GT(t.moved, 5u) << "holes that stand in another group's way are rare";
 }
 
 }  // namespace

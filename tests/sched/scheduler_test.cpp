@@ -229,8 +229,8 @@ std::vector<Chunk> naive_plan(const Scene& s) {
   cache::AdmissionBudget budget = s.budget;
   std::size_t admitted = s.running.size();
   for (const QueuedRequest& q : s.queued) {
-    if (admitted++ >= s.limits.max_num_seqs || !budget.check(q.bound_rows, q.prompt_tokens).ok()) break;
-    budget.take(q.bound_rows, q.prompt_tokens);
+    if (admitted++ >= s.limits.max_num_seqs || !budget.check({q.bound_rows, q.prompt_tokens}).ok()) break;
+    budget.take({q.bound_rows, q.prompt_tokens});
     prompts.push_back({q.id, 0, q.prompt_tokens, false, q.wants_logits});
   }
   for (const RunningRequest& r : prompts)
