@@ -47,7 +47,7 @@ FAMILIES = {
     "phi3": Family("phi3", hf.Phi3Config, hf.Phi3ForCausalLM,
                    {**LLAMA_NAMES, "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}),
     "gemma3": Family("gemma3", hf.Gemma3TextConfig, hf.Gemma3ForCausalLM, GEMMA_NAMES),
-    "gpt-oss": Family("gpt-oss", hf.GptOssConfig, hf.GptOssForCausalLM,
+    "gpt-oss": Family("gpt-oss-dense", hf.GptOssConfig, hf.GptOssForCausalLM,
                       {**LLAMA_NAMES, "post_attention_layernorm": "post_attention_norm", "self_attn": "attn_sinks"}),
     "olmo2": Family("olmo2", hf.Olmo2Config, hf.Olmo2ForCausalLM, {**LLAMA_NAMES, **POST_NORMS}),
     "olmo3": Family("olmo2", hf.Olmo3Config, hf.Olmo3ForCausalLM, {**LLAMA_NAMES, **POST_NORMS}),

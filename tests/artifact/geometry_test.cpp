@@ -243,7 +243,8 @@ std::vector<std::uint32_t> windows(const Result<ModelGeometry>& geometry) {
 
 TEST(GeometryWindow, LayersAreThoseOfTheArchitectureUnlessTheFileSays) {
   const auto window = [](Keys keys) { return keys.set("attention.sliding_window", 128u); };
-  EXPECT_THAT(windows(window(of("gpt-oss", 4)).read()), ElementsAre(128, 0, 128, 0));
+  for (const char* architecture : {"gpt-oss", "gpt-oss-dense"})
+    EXPECT_THAT(windows(window(of(architecture, 4)).read()), ElementsAre(128, 0, 128, 0));
   EXPECT_THAT(windows(window(of("olmo2", 5)).read()), ElementsAre(128, 128, 128, 0, 128));
   EXPECT_THAT(windows(window(of("llama", 2)).read()), ElementsAre(128, 128));
   EXPECT_THAT(windows(window(of("gemma3", 3)).set("attention.sliding_window_pattern", 2u).read()), ElementsAre(128, 0, 128));

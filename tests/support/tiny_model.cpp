@@ -26,7 +26,7 @@ constexpr std::string_view kChatTemplate =
 class TinyModelWriter {
  public:
   explicit TinyModelWriter(const TinyModelSpec& spec) : spec_(spec) {
-    constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma3", "gpt-oss"};
+    constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma3", "gpt-oss-dense"};
     KV_CHECK(std::find(std::begin(kKnown), std::end(kKnown), spec.architecture) != std::end(kKnown), "a known architecture");
     KV_CHECK(spec.kv_heads_by_layer.empty() || spec.kv_heads_by_layer.size() == spec.layers, "KV heads of each layer, or one number");
     KV_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "KV heads divide the query heads");
@@ -109,7 +109,7 @@ class TinyModelWriter {
   void put_layer(std::uint32_t layer) {
     const std::string prefix = fmt::format("blk.{}.", layer);
     put_attention(prefix, spec_.kv_heads_by_layer.empty() ? spec_.kv_heads : spec_.kv_heads_by_layer[layer]);
-    put_norm(prefix + (is("gpt-oss") ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.width);
+    put_norm(prefix + (is("gpt-oss-dense") ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.width);
     put_matrix(prefix + "ffn_gate.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
     put_matrix(prefix + "ffn_up.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
     put_matrix(prefix + "ffn_down.weight", spec_.feed_forward_type, spec_.feed_forward, spec_.width);
@@ -126,12 +126,12 @@ class TinyModelWriter {
     put_matrix(prefix + "attn_k.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_v.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_output.weight", spec_.attention, queries, spec_.width);
-    if (is("qwen2") || is("gpt-oss")) {
+    if (is("qwen2") || is("gpt-oss-dense")) {
       put_vector(prefix + "attn_q.bias", queries, 0, 0.2f);
       put_vector(prefix + "attn_k.bias", keys, 0, 0.2f);
       put_vector(prefix + "attn_v.bias", keys, 0, 0.2f);
     }
-    if (is("gpt-oss")) {
+    if (is("gpt-oss-dense")) {
       put_vector(prefix + "attn_output.bias", spec_.width, 0, 0.2f);
       put_vector(prefix + "attn_sinks.weight", spec_.heads, 0, 1);
     }
@@ -186,7 +186,7 @@ TinyModelSpec TinyModelSpec::window_only() {
 
 TinyModelSpec TinyModelSpec::sinks() {
   TinyModelSpec spec;
-  spec.architecture = "gpt-oss";
+  spec.architecture = "gpt-oss-dense";
   spec.kv_heads = 2;
   spec.window = 20;
   return spec;

@@ -16,7 +16,7 @@ namespace kvasir::test {
 
 struct TinyModelSpec {
   // "llama", "qwen2" (QKV biases), "qwen3" (Q and K norms), "gemma3" (those, norms before and after, GELU, a rope of its own in
-  // window layers) or "gpt-oss" (biases and attention sinks, no experts)
+  // window layers) or "gpt-oss-dense" (biases and attention sinks)
   std::string architecture = "llama";
   std::uint32_t layers = 2;
   std::uint32_t width = 64;
