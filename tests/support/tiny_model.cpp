@@ -59,6 +59,13 @@ class TinyModelWriter {
     writer_.value(key("rope.freq_base"), static_cast<float>(spec_.rope_base));
     if (spec_.window != 0) writer_.value(key("attention.sliding_window"), spec_.window);
     if (spec_.window_period != 0) writer_.value(key("attention.sliding_window_pattern"), spec_.window_period);
+    for (const auto& [suffix, value] : spec_.keys) put_key(key(suffix), value);
+  }
+
+  void put_key(const std::string& name, const std::variant<float, bool, std::string>& value) {
+    if (const auto* text = std::get_if<std::string>(&value)) writer_.value<std::string_view>(name, *text);
+    else if (const auto* number = std::get_if<float>(&value)) writer_.value(name, *number);
+    else writer_.value(name, std::get<bool>(value));
   }
 
   void put_tokenizer() {
@@ -120,6 +127,7 @@ class TinyModelWriter {
   }
 
   void put_attention(const std::string& prefix, std::uint32_t kv_heads) {
+    if (kv_heads == 0) return;   // a layer without attention
     const std::uint32_t queries = spec_.heads * spec_.head_dim, keys = kv_heads * spec_.head_dim;
     put_norm(prefix + "attn_norm.weight", spec_.width);
     put_matrix(prefix + "attn_q.weight", spec_.attention, spec_.width, queries);

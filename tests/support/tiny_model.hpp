@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "artifact/gguf.hpp"
@@ -41,6 +43,8 @@ struct TinyModelSpec {
   std::uint64_t seed = 1;
   std::string without;                 // a tensor that is left out: the file is broken
   std::string extra;                   // a tensor (a vector of `width`) that the architecture does not have
+  // More metadata, keys without the architecture.
+  std::vector<std::pair<std::string, std::variant<float, bool, std::string>>> keys = {};
 
   static TinyModelSpec mha();       // 4 query heads, 4 KV heads
   static TinyModelSpec gqa();       // 4 query heads, 2 KV heads, three layers, tied head
