@@ -4,12 +4,14 @@ The weights are exactly what `gguf.quants.dequantize` yields; the modules are tr
 to float32 (RMSNorm and the rope angles) are lifted when the model runs in float64: see `use_float64`.
 """
 
+import contextlib
+
 import numpy as np
 import torch
 from gguf import GGUFReader
 from gguf.quants import dequantize
-from transformers import (LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM)
+from transformers import (Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+                          Qwen3Config, Qwen3ForCausalLM)
 
 FAMILIES = {
     "llama": (LlamaConfig, LlamaForCausalLM),
@@ -31,6 +33,8 @@ LAYER_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+GEMMA_LAYER_NAMES = {**LAYER_NAMES, "ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm",
+                     "post_ffw_norm": "post_feedforward_layernorm"}
 OUTER_NAMES = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight",
                "output.weight": "lm_head.weight"}
 
@@ -96,6 +100,60 @@ def load(path):
     if factors is not None:
         model.model.rotary_emb.inv_freq /= factors
     return model.eval(), factors
+
+
+@contextlib.contextmanager
+def in_float64():
+    """Inside, what transformers takes to float32 it takes to float64: its modules name the type through torch when they run."""
+    saved = torch.float, torch.float32, torch.Tensor.float, torch.get_default_dtype()
+    torch.float = torch.float32 = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float, torch.float32, torch.Tensor.float = saved[:3]
+        torch.set_default_dtype(saved[3])
+
+
+def family_of(path):
+    return GGUFReader(path).fields["general.architecture"].contents()
+
+
+def leading_token(path):
+    """The token that the vocabulary puts at the head of a text, or None."""
+    fields = GGUFReader(path).fields
+    adds = "tokenizer.ggml.add_bos_token" in fields and fields["tokenizer.ggml.add_bos_token"].contents()
+    return fields["tokenizer.ggml.bos_token_id"].contents() if adds else None
+
+
+def load_gemma3(path):
+    """A Gemma 3 model in the default type: float64 where this is called in `in_float64`, as its forward pass must then be."""
+    reader = GGUFReader(path)
+    get = lambda key: reader.fields[f"gemma3.{key}"].contents()
+    config = Gemma3TextConfig(
+        vocab_size=len(reader.fields["tokenizer.ggml.tokens"].data), hidden_size=get("embedding_length"),
+        intermediate_size=get("feed_forward_length"), num_hidden_layers=get("block_count"), num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"),
+        query_pre_attn_scalar=get("attention.key_length"), max_position_embeddings=get("context_length"),
+        rms_norm_eps=get("attention.layer_norm_rms_epsilon"), sliding_window=get("attention.sliding_window"),
+        rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": get("rope.freq_base")},
+                         "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}},
+        attn_implementation="eager")
+    weights = {}
+    for tensor in reader.tensors:
+        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        values = torch.from_numpy(values.reshape([int(n) for n in reversed(tensor.shape)]).copy()).to(torch.get_default_dtype())
+        if tensor.name in OUTER_NAMES:
+            name = OUTER_NAMES[tensor.name]
+        else:
+            _, layer, inner, kind = tensor.name.split(".")
+            name = f"model.layers.{layer}.{GEMMA_LAYER_NAMES[inner]}.{kind}"
+        weights[name] = values - 1 if "norm" in name else values   # the module adds one
+    weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    model = Gemma3ForCausalLM(config)
+    model.load_state_dict(weights, strict=True)
+    return model.eval()
 
 
 def use_float64(model, factors=None):

@@ -9,6 +9,7 @@ With --perplexity it also prints the float32 model's perplexity (the second half
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def perplexity(model, ids, window, count):
 
 def write_reference(args, ids, report):
     """NAME.hidden.f32 and NAME.logprob.f64; returns the stored rows and the head."""
-    model, factors = qm.load(args.model)
+    gemma = qm.family_of(args.model) == "gemma3"
+    model, factors = (qm.load_gemma3(args.model), None) if gemma else qm.load(args.model)
     windows = [ids[w * args.window:(w + 1) * args.window] for w in range(args.count)]
     slices = row_slices(args.window * args.count)
     stock = torch.cat([qm.hidden_states(model, w) for w in windows])   # transformers in float32, untouched
@@ -61,8 +63,9 @@ def write_reference(args, ids, report):
     if args.perplexity:
         report["float32 perplexity"], report["scored"] = perplexity(model, ids, *args.perplexity)
 
-    model = qm.use_float64(model, factors)
-    exact = torch.cat([qm.hidden_states(model, w) for w in windows]).numpy()
+    with qm.in_float64() if gemma else contextlib.nullcontext():
+        model = qm.load_gemma3(args.model) if gemma else qm.use_float64(model, factors)
+        exact = torch.cat([qm.hidden_states(model, w) for w in windows]).numpy()
     hidden = exact.astype("<f4")
     hidden.tofile(f"{args.out}.hidden.f32")
 
@@ -116,6 +119,9 @@ def main():
     print(subprocess.run([args.tool, "tokens", args.model, args.text, ids_path], check=True, text=True,
                          capture_output=True).stdout.strip(), file=sys.stderr)
     ids = np.fromfile(ids_path, dtype="<i4")
+    bos = qm.leading_token(args.model)
+    if bos is not None:
+        ids[:args.window * args.count:args.window] = bos   # as the tool does
     ids.tofile(f"{args.out}.tokens.i32")
 
     report = {}

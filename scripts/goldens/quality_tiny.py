@@ -93,6 +93,19 @@ def tokenizer(size):
     return tokens, types, merges
 
 
+def write_tokenizer(writer, size):
+    tokens, types, merges = tokenizer(size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHAT_TEMPLATE)
+
+
 def llama3_factors(rope):
     """The divisors of the frequencies, as llama.cpp's converter computes rope_freqs.weight."""
     factors = []
@@ -129,16 +142,7 @@ def write_gguf(path, tiny, model):
     if tiny.family == "qwen3":
         writer.add_key_length(tiny.head_dim)
         writer.add_value_length(tiny.head_dim)
-    tokens, types, merges = tokenizer(tiny.vocabulary)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(tokens)
-    writer.add_token_types(types)
-    writer.add_token_merges(merges)
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(2)
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT_TEMPLATE)
+    write_tokenizer(writer, tiny.vocabulary)
 
     state = {name: values.numpy() for name, values in model.state_dict().items()}
     for ours, theirs in qm.OUTER_NAMES.items():

@@ -71,7 +71,7 @@ Result<Rope> read_rope(const GgufKeys& keys, std::uint32_t head_dim) {
   KV_ASSIGN(rope.scaling, read_scaling(keys));
   KV_TRY(read_scaling_numbers(keys, rope));
   // The published configuration of these says truncate = false, which has no key in a file.
-  rope.whole_pairs = keys.architecture() != "gpt-oss";
+  rope.whole_pairs = !keys.architecture().starts_with("gpt-oss");
   return rope;
 }
 

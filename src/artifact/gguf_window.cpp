@@ -10,8 +10,9 @@ struct WindowPeriod {
   std::string_view architecture;
   std::uint32_t period;
 };
-constexpr WindowPeriod kPeriods[] = {{"gemma2", 2},  {"gemma3", 6},  {"gemma3n", 5}, {"gemma4", 6}, {"gpt-oss", 2},
-                                     {"cohere2", 4}, {"llama", 0},   {"olmo2", 4},   {"phi3", 0}};
+constexpr WindowPeriod kPeriods[] = {
+    {"cohere2", 4}, {"gemma2", 2}, {"gemma3", 6}, {"gemma3n", 5}, {"gemma4", 6}, {"gpt-oss", 2}, {"gpt-oss-dense", 2}, {"llama", 0},
+    {"olmo2", 4},   {"phi3", 0}};
 
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 

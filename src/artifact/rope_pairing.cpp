@@ -14,9 +14,10 @@ constexpr std::array<std::string_view, 21> kInterleaved = {
     "internlm2", "llama", "minicpm",  "olmo",       "plm",        "smollm3",   "xverse",
 };
 
-constexpr std::array<std::string_view, 27> kHalves = {
+constexpr std::array<std::string_view, 28> kHalves = {
     "bitnet",  "codeshell", "dbrx",  "exaone", "falcon",   "gemma",    "gemma2",   "gemma3",     "gemma3n",
     "gpt-oss", "gptneox",   "grok",  "minicpm3", "nemotron", "nomic-bert", "olmo2", "olmoe",     "openelm",
+    "gpt-oss-dense",
     "phi2",    "phi3",      "phimoe", "qwen",  "qwen2",    "qwen3",    "qwen3moe", "stablelm",   "starcoder2",
 };
 

@@ -14,6 +14,7 @@
 #include "cli/command.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/loading.hpp"
+#include "model/offered.hpp"
 #include "report/json.hpp"
 #include "report/numbers.hpp"
 #include "report/table.hpp"
@@ -85,6 +86,11 @@ std::string kv_heads_text(const artifact::ModelGeometry& geometry) {
   return fmt::format("{}", fmt::join(geometry.kv_heads, " "));
 }
 
+// How many layers keep no more than the window.
+std::ptrdiff_t window_layers(const artifact::ModelGeometry& g) {
+  return std::count_if(g.reach.begin(), g.reach.end(), [](const format::Reach& reach) { return reach.window != 0; });
+}
+
 Json geometry_json(const artifact::ModelGeometry& g) {
   const std::set<std::uint32_t> kinds(g.kv_heads.begin(), g.kv_heads.end());
   Json json;
@@ -103,6 +109,7 @@ Json geometry_json(const artifact::ModelGeometry& g) {
                   {"scaling", to_string(g.rope.scaling)}, {"factor", g.rope.factor},
                   {"original_context", g.rope.original_context}};
   json["window"] = g.window;
+  json["window_layers"] = window_layers(g);
   json["tied_head"] = g.tied_head;
   json["parameters"] = g.parameters;
   json["weight_bytes"] = g.weight_bytes;
@@ -116,8 +123,7 @@ Json describe(const artifact::GgufFile& file, const artifact::ModelGeometry* geo
   json["gguf_version"] = file.version();
   if (geometry != nullptr) {
     json.update(geometry_json(*geometry));
-    const auto& supported = model::Model::architectures();
-    json["runs"] = std::find(supported.begin(), supported.end(), geometry->architecture) != supported.end();
+    json["runs"] = model::check_offered(file, *geometry).ok();
   } else {
     json["architecture"] = string_or(file, "general.architecture", "");
     json["runs"] = false;   // a vocabulary alone
@@ -141,7 +147,8 @@ void add_geometry_rows(report::Table& table, const artifact::ModelGeometry& g) {
   row("heads", fmt::format("{} query, {} key-value, {} wide", g.heads, kv_heads_text(g), g.head_dim));
   row("feed-forward", fmt::format("{}", g.feed_forward));
   row("context", report::format_count(g.context) + " tokens");
-  if (g.window != 0) row("window", report::format_count(g.window) + " tokens");
+  if (g.window != 0)
+    row("window", fmt::format("{} tokens, in {} of {} layers", report::format_count(g.window), window_layers(g), g.layers));
   row("norm epsilon", fmt::format("{:g}", g.norm_epsilon));
   std::string rope = fmt::format("{}, {} of {} elements, base {:g}", to_string(g.rope.pairing), g.rope.dim, g.head_dim, g.rope.base);
   if (g.rope.scaling != artifact::RopeScaling::none) rope += fmt::format(", {} scaling by {:g}", to_string(g.rope.scaling), g.rope.factor);

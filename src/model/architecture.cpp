@@ -16,8 +16,8 @@ constexpr std::array kTable = {
     Architecture{.name = "granite"},
     Architecture{.name = "olmo2", .qk_norm = QkNorm::width, .norms = Norms::after},
     Architecture{.name = "smollm3"},
-    // Without experts (feed-forward as in llama): attention alone is that of the published models.
-    Architecture{.name = "gpt-oss", .qkv_bias = true, .output_bias = true, .feed_forward_norm = "post_attention_norm", .sinks = true},
+    // GPT-OSS's attention with Llama's feed-forward in place of its experts: a name of our own, for no published file is so.
+    Architecture{.name = "gpt-oss-dense", .qkv_bias = true, .output_bias = true, .feed_forward_norm = "post_attention_norm", .sinks = true},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ AttentionPass::AttentionPass(const Model& model, const AttentionGroups& groups, 
       scale_(static_cast<float>(g_.attention_scale != 0 ? g_.attention_scale : 1.0 / std::sqrt(static_cast<double>(g_.head_dim)))) {
   for (const AttentionShape& shape : groups.shapes)
     plans_.emplace_back(shape, limits.rows, limits.sequences, limits.context, pool.threads());
+  for (std::uint32_t layer = 0; layer < g_.layers; ++layer) ropes_.push_back(rope_index(g_, layer));
   queries_.resize(limits.sequences);
 }
 
@@ -40,7 +41,7 @@ void AttentionPass::set_angles(std::size_t row) {
 }
 
 AttentionPass::LayerView AttentionPass::view(std::uint32_t layer) const {
-  return {w_.layers[layer], places_[layer], rope_index(g_, layer)};
+  return {w_.layers[layer], places_[layer], ropes_[layer]};
 }
 
 void AttentionPass::run(std::uint32_t layer) {

@@ -73,6 +73,7 @@ class AttentionPass {
   Workspace& ws_;
   platform::ThreadPool& pool_;
   std::vector<AttentionGroups::Place> places_;
+  std::vector<std::optional<std::uint32_t>> ropes_;   // one a layer
   std::vector<AttentionPlan> plans_;            // one a group
   std::vector<kernels::AttentionQuery> queries_;
   std::uint32_t most_kv_heads_;

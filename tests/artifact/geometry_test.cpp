@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -228,6 +229,101 @@ TEST(GeometryVocabulary, TokensTableAndKeyAreWeighedAgainstEachOther) {
   EXPECT_THAT(read(1, 8, {"a", "b"}).error().message, HasSubstr("2 tokens, but tensor 'token_embd.weight' has only 1 rows"));
   EXPECT_THAT(read(2, 9, {}).error().message, HasSubstr("is [9, 2]; [8, vocabulary] is valid"));
   EXPECT_THAT(read(0, 0, {}).error().message, HasSubstr("no vocabulary"));
+}
+
+Keys of(std::string architecture, std::uint32_t layers) { return {.architecture = std::move(architecture), .layers = layers}; }
+
+std::vector<std::uint32_t> windows(const Result<ModelGeometry>& geometry) {
+  EXPECT_TRUE(geometry.ok()) << (geometry.ok() ? "" : geometry.error().message);
+  std::vector<std::uint32_t> out;
+  if (geometry.ok())
+    for (const format::Reach& reach : geometry->reach) out.push_back(reach.window);
+  return out;
+}
+
+TEST(GeometryWindow, LayersAreThoseOfTheArchitectureUnlessTheFileSays) {
+  const auto window = [](Keys keys) { return keys.set("attention.sliding_window", 128u); };
+  for (const char* architecture : {"gpt-oss", "gpt-oss-dense"})
+    EXPECT_THAT(windows(window(of(architecture, 4)).read()), ElementsAre(128, 0, 128, 0));
+  EXPECT_THAT(windows(window(of("olmo2", 5)).read()), ElementsAre(128, 128, 128, 0, 128));
+  EXPECT_THAT(windows(window(of("llama", 2)).read()), ElementsAre(128, 128));
+  EXPECT_THAT(windows(window(of("gemma3", 3)).set("attention.sliding_window_pattern", 2u).read()), ElementsAre(128, 0, 128));
+  EXPECT_THAT(windows(window(of("qwen3", 3)).set_array<std::uint8_t>("attention.sliding_window_pattern", {0, 1, 1}).read()), ElementsAre(0, 128, 128));
+  const auto unknown = window(of("qwen3", 2)).read();
+  EXPECT_THAT(windows(unknown), ElementsAre(0, 0));
+  EXPECT_FALSE(unknown->window_layers_known);
+  EXPECT_EQ(unknown->window, 128u);
+  EXPECT_THAT(windows(of("gemma3", 2).read()), ElementsAre(0, 0)) << "no window in the file";
+  EXPECT_THAT(windows(of("llama", 2).set("attention.sliding_window", 4096u).read()), ElementsAre(0, 0)) << "as long as the context";
+}
+
+TEST(GeometryWindow, WrongPatternsAreRefused) {
+  const auto pattern = [](auto values) {
+    return of("gemma3", 3).set("attention.sliding_window", 128u).set_array("attention.sliding_window_pattern", values).refusal();
+  };
+  EXPECT_THAT(pattern(std::vector<std::uint32_t>{1, 0}), HasSubstr("'gemma3.attention.sliding_window_pattern' has 2 entries; 3 are valid, one a layer"));
+  EXPECT_THAT(pattern(std::vector<std::uint32_t>{1, 0, 6}), HasSubstr("is 6 for layer 2; valid are 0 to 1"));
+}
+
+TEST(GeometryWindow, EachPairOfHeadsAndReachIsAGroup) {
+  const auto geometry = of("gemma3", 5).set("attention.sliding_window", 128u).set("attention.sliding_window_pattern", 2u)
+                            .set_array<std::uint32_t>("attention.head_count_kv", {2, 2, 1, 2, 2}).read();
+  ASSERT_TRUE(geometry.ok()) << geometry.error().message;
+  const format::KvGeometry kv = geometry->kv_geometry({}, 16);
+  ASSERT_EQ(kv.groups.size(), 3u);
+  EXPECT_THAT(kv.groups[0].layers, ElementsAre(0, 4));
+  EXPECT_EQ(kv.groups[0].window, 128u);
+  EXPECT_THAT(kv.groups[1].layers, ElementsAre(1, 3));
+  EXPECT_EQ(kv.groups[1].window, 0u);
+  EXPECT_THAT(kv.groups[2].layers, ElementsAre(2));
+  EXPECT_EQ(kv.groups[2].kv_heads, 1u);
+}
+
+TEST(GeometryRope, WindowLayersMayTurnOtherwise) {
+  const auto gemma = of("gemma3", 6).set("attention.sliding_window", 128u).set("rope.freq_base", 1e6f).set("rope.scaling.type", "linear"sv)
+                         .set("rope.scaling.factor", 8.0f).read();
+  ASSERT_TRUE(gemma.ok()) << gemma.error().message;
+  EXPECT_EQ(gemma->rope.base, 1e6);
+  EXPECT_EQ(gemma->window_rope.base, 10'000);
+  EXPECT_EQ(gemma->window_rope.scaling, RopeScaling::none);
+  EXPECT_EQ(gemma->layer_rope[0], LayerRope::window);
+  EXPECT_EQ(gemma->layer_rope[5], LayerRope::full);
+  EXPECT_EQ(of("gemma3", 6).set("rope.freq_base_swa", 500.0f).read()->window_rope.base, 500);
+  // The window's rope stays where the context is so short that its reach is all of history.
+  const auto shorter = of("gemma3", 6).set("attention.sliding_window", 8192u).read();
+  EXPECT_EQ(shorter->layer_rope[0], LayerRope::window);
+  EXPECT_EQ(shorter->reach[0].window, 0u);
+  const auto llama = of("llama", 2).set("attention.sliding_window", 128u).read();
+  EXPECT_EQ(llama->window_rope, llama->rope);
+  const auto smollm = of("smollm3", 5).read();
+  EXPECT_THAT(smollm->layer_rope, ElementsAre(LayerRope::full, LayerRope::full, LayerRope::full, LayerRope::none, LayerRope::full));
+}
+
+TEST(GeometryRope, YarnsNumbersAreReadAndOthersRefused) {
+  const auto yarn = [] { return Keys{}.set("rope.scaling.type", "yarn"sv).set("rope.scaling.original_context_length", 2048u); };
+  EXPECT_FALSE(yarn().read()->rope.attention_factor.has_value());
+  EXPECT_EQ(yarn().read()->rope.beta_fast, 32);
+  EXPECT_TRUE(yarn().read()->rope.whole_pairs);
+  EXPECT_EQ(yarn().set("rope.scaling.yarn_beta_slow", 2.0f).read()->rope.beta_slow, 2);
+  EXPECT_EQ(yarn().set("rope.scaling.yarn_attn_factor", 1.25f).read()->rope.attention_factor, 1.25);
+  EXPECT_TRUE(yarn().set("rope.scaling.yarn_ext_factor", 1.0f).read().ok());
+  EXPECT_THAT(yarn().set("rope.scaling.yarn_ext_factor", 0.5f).refusal(ErrorCode::unsupported), HasSubstr("yarn_ext_factor' is 0.5; with yarn only 1 is offered"));
+  EXPECT_THAT(yarn().set("rope.scaling.yarn_log_multiplier", 0.1f).refusal(ErrorCode::unsupported), HasSubstr("with yarn only 0 is offered"));
+  EXPECT_THAT(Keys{}.set("rope.scaling.type", "dynamic"sv).refusal(ErrorCode::unsupported),
+              HasSubstr("is 'dynamic', whose angles change as a sequence grows"));
+}
+
+TEST(GeometryScales, AreThoseOfTheArchitecture) {
+  const auto plain = Keys{}.read();
+  EXPECT_EQ(plain->embedding_scale, 1);
+  EXPECT_EQ(plain->attention_scale, 0);
+  const auto granite = of("granite", 2).set("embedding_scale", 12.0f).set("residual_scale", 0.25f).set("attention.scale", 0.5f).set("logit_scale", 8.0f).read();
+  EXPECT_EQ(granite->embedding_scale, 12);
+  EXPECT_EQ(granite->residual_scale, 0.25);
+  EXPECT_EQ(granite->attention_scale, 0.5);
+  EXPECT_EQ(granite->logit_scale, 8);
+  EXPECT_EQ(of("gemma3", 2).read()->embedding_scale, std::sqrt(512.0));
+  EXPECT_EQ(of("gemma3", 62).read()->attention_scale, 1 / std::sqrt(512.0 / 8)) << "the 27B model";
 }
 
 struct RealModel {

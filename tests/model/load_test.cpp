@@ -1,5 +1,9 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
+#include <string_view>
 
 #include "model/footprint.hpp"
 #include "model/model.hpp"
@@ -106,6 +110,54 @@ TEST(Load, AWindowOfUnknownLayersIsRefused) {
   told.window_period = 0;
   told.window = told.context;
   EXPECT_TRUE(load(told).ok()) << "as long as the context";
+}
+
+using Keys = decltype(TinyModelSpec::keys);
+
+TinyModelSpec with(const std::string& architecture, Keys keys) {
+  TinyModelSpec spec = TinyModelSpec::gqa();
+  spec.architecture = architecture;
+  spec.keys = std::move(keys);
+  return spec;
+}
+
+// Each of these keys changes the answers of the engine that made the file.
+TEST(Load, KeysThatNoStepReadsAreRefusedByName) {
+  for (const char* suffix : {"expert_count", "final_logit_softcapping", "attn_logit_softcapping", "attention.clamp_kqv", "logit_scale",
+                             "embedding_scale", "residual_scale", "attention.scale", "attention.temperature_scale"}) {
+    EXPECT_THAT(refusal(with("llama", {{suffix, 2.0f}}), ErrorCode::unsupported),
+                HasSubstr(fmt::format("metadata key 'llama.{}' has no place in the forward pass of llama", suffix)));
+    EXPECT_TRUE(load(with("llama", {{suffix, 0.0f}})).ok()) << suffix << ": zero means none of it";
+  }
+}
+
+TEST(Load, RopeScalingsThatLackANumberAreRefused) {
+  using std::string;
+  EXPECT_THAT(refusal(with("llama", {{"rope.scaling.type", string("yarn")}, {"rope.scaling.factor", 4.0f}}), ErrorCode::bad_input),
+              HasSubstr("rope scaling 'yarn' needs 'llama.rope.scaling.original_context_length', a positive number"));
+  EXPECT_THAT(refusal(with("llama", {{"rope.scaling.type", string("dynamic")}}), ErrorCode::unsupported),
+              HasSubstr("'llama.rope.scaling.type' is 'dynamic'"));
+  EXPECT_THAT(refusal(with("llama", {{"rope.scaling.type", string("longrope")}}), ErrorCode::bad_input), HasSubstr("rope scaling 'longrope' needs"));
+}
+
+TEST(Load, LayersWithoutAttentionAreRefused) {
+  TinyModelSpec spec = TinyModelSpec::gqa();
+  spec.kv_heads_by_layer = {2, 0, 2};
+  EXPECT_THAT(refusal(spec, ErrorCode::unsupported), HasSubstr("layers without attention are not offered"));
+}
+
+TEST(Load, AnArchitectureWithoutAForwardPassIsRefusedWithThoseThatHaveOne) {
+  // The tiny writer has no such model; the name alone decides.
+  const TinyModelSpec spec = with("qwen3", {});
+  auto bytes = test::make_tiny_model(spec).bytes;
+  const std::string_view name = "qwen3";
+  for (std::size_t at = 0; at + name.size() <= bytes.size(); ++at)
+    if (std::memcmp(&bytes[at], name.data(), name.size()) == 0) std::memcpy(&bytes[at], "qwenX", name.size());
+  const auto file = artifact::GgufFile::parse(bytes, "tiny.gguf");
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  const auto model = Model::load(*file, {.threads = 1});
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(model.error().message, HasSubstr("general.architecture 'qwenX' has no forward pass here; offered are llama, qwen2, qwen3, gemma3, phi3"));
 }
 
 TEST(Load, WhatTheFileSaysOfLayersIsWhatTheGeometryHas) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -54,16 +55,17 @@ inline std::size_t test_threads() {
   return threads != nullptr ? std::max(1UL, std::strtoul(threads, nullptr, 10)) : 2;
 }
 
-inline std::shared_ptr<const model::Model> load_model(const artifact::GgufFile& file, model::Compute compute) {
+// `context`: positions that will be asked for; 0: the file's.
+inline std::shared_ptr<const model::Model> load_model(const artifact::GgufFile& file, model::Compute compute, std::uint32_t context = 0) {
   auto isa = platform::choose_isa(std::getenv("KVASIR_ISA"));
   EXPECT_TRUE(isa.ok());
-  auto loaded = model::Model::load(file, {.compute = compute, .isa = *isa});
+  auto loaded = model::Model::load(file, {.compute = compute, .isa = *isa, .context = context});
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
   return loaded.ok() ? *loaded : nullptr;
 }
 
 // One sequence through the forward pass in steps of `step_rows`, over a cache that holds NaN where nothing was written
-// and whose blocks lie in descending order.
+// and in blocks that a window has left behind, and whose blocks lie in descending order.
 class SequenceRunner {
  public:
   struct Shape {
@@ -81,6 +83,7 @@ class SequenceRunner {
     for (const format::CacheGroup& group : model->geometry().kv_geometry(shape.kv, shape.block_tokens).groups) {
       auto layout = format::BlockLayout::create(group);
       EXPECT_TRUE(layout.ok());
+      reaches_.push_back(group.reach());
       const std::uint32_t blocks = (shape.context + shape.block_tokens - 1) / shape.block_tokens;
       memory_.emplace_back(layout->block_bytes() * blocks);
       views_.push_back({.blocks = {.base = memory_.back().data(),
@@ -111,11 +114,19 @@ class SequenceRunner {
   void run_step(std::span<const TokenId> step, std::uint32_t first) {
     const std::uint32_t end = first + static_cast<std::uint32_t>(step.size());
     const std::int32_t used = static_cast<std::int32_t>((end + shape_.block_tokens - 1) / shape_.block_tokens);
-    const std::int32_t indptr[] = {0, used}, first_block = 0;
     const std::int32_t last = static_cast<std::int32_t>((end - 1) % shape_.block_tokens + 1);
-    const std::vector<format::PageTableView> tables(
-        views_.size(),
-        {.kv_indptr = indptr, .kv_indices = blocks_.data(), .last_block_len = &last, .first_block = &first_block, .sequences = 1});
+    std::vector<std::int32_t> first_blocks;
+    std::vector<std::array<std::int32_t, 2>> indptrs;
+    for (std::size_t g = 0; g < views_.size(); ++g) {
+      first_blocks.push_back(static_cast<std::int32_t>(reaches_[g].first_key(first) / shape_.block_tokens));
+      indptrs.push_back({0, used - first_blocks[g]});
+      for (std::int32_t b = 0; b < first_blocks[g]; ++b)
+        std::memset(views_[g].blocks.address(blocks_[static_cast<std::size_t>(b)]), 0xFF, views_[g].blocks.block_bytes);
+    }
+    std::vector<format::PageTableView> tables;
+    for (std::size_t g = 0; g < views_.size(); ++g)
+      tables.push_back({.kv_indptr = indptrs[g].data(), .kv_indices = blocks_.data() + first_blocks[g], .last_block_len = &last,
+                        .first_block = &first_blocks[g], .sequences = 1});
     const model::StepSequence sequence = {
         .tokens = step, .first_position = first, .logits_rows = static_cast<std::uint32_t>(step.size())};
     forward_.run({.sequences = {&sequence, 1}, .tables = tables, .kv = views_});
@@ -125,6 +136,7 @@ class SequenceRunner {
   model::Forward forward_;
   std::vector<platform::AlignedBuffer> memory_;
   std::vector<format::PagedKvView> views_;
+  std::vector<format::Reach> reaches_;
   std::vector<BlockId> blocks_;
 };
 

@@ -21,6 +21,7 @@ struct TinyCase {
   const char* name;
   std::uint32_t block_tokens;
   std::uint32_t step_rows;
+  std::uint32_t context = 0;   // that the model is loaded for; 0: the file's
 };
 
 class TinyReference : public testing::TestWithParam<TinyCase> {};
@@ -31,7 +32,7 @@ TEST_P(TinyReference, LogitsAreThoseOfTransformers) {
   const std::string stem = std::string("tiny-") + param.name;
   auto file = artifact::GgufFile::open(fixture_path(stem + ".gguf"));
   ASSERT_TRUE(file.ok()) << file.error().message;
-  const auto model = load_model(*file, model::Compute::f32);
+  const auto model = load_model(*file, model::Compute::f32, param.context);
   ASSERT_NE(model, nullptr);
   const auto tokens = read_array<TokenId>(stem + ".tokens.i32");
   const auto expected = read_array<float>(stem + ".logits.f32");
@@ -65,7 +66,11 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyReference,
                          testing::Values(TinyCase{"llama-mha", 16, 40}, TinyCase{"llama-gqa", 32, 300},
                                          TinyCase{"llama-gqa", 16, 7}, TinyCase{"llama-mqa", 32, 1},
                                          TinyCase{"llama3-rope", 64, 64}, TinyCase{"qwen2", 32, 13},
-                                         TinyCase{"qwen3", 256, 97}),
+                                         TinyCase{"qwen3", 256, 97}, TinyCase{"gemma3", 16, 50},
+                                         TinyCase{"mistral-window", 16, 1}, TinyCase{"phi3-longrope", 32, 300},
+                                         TinyCase{"phi3-window", 16, 23, 512}, TinyCase{"granite", 32, 33},
+                                         TinyCase{"olmo2", 16, 300}, TinyCase{"olmo3", 32, 9}, TinyCase{"smollm3", 64, 128}, TinyCase{"gpt-oss-dense", 16, 31},
+                                         TinyCase{"llama-linear", 16, 300}, TinyCase{"llama-yarn", 16, 64}),
                          [](const testing::TestParamInfo<TinyCase>& one) {
                            std::string name =
                                std::string(one.param.name) + "_steps_of_" + std::to_string(one.param.step_rows);

@@ -26,7 +26,7 @@ constexpr std::string_view kChatTemplate =
 class TinyModelWriter {
  public:
   explicit TinyModelWriter(const TinyModelSpec& spec) : spec_(spec) {
-    constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma3", "gpt-oss"};
+    constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma3", "gpt-oss-dense"};
     KV_CHECK(std::find(std::begin(kKnown), std::end(kKnown), spec.architecture) != std::end(kKnown), "a known architecture");
     KV_CHECK(spec.kv_heads_by_layer.empty() || spec.kv_heads_by_layer.size() == spec.layers, "KV heads of each layer, or one number");
     KV_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "KV heads divide the query heads");
@@ -59,6 +59,13 @@ class TinyModelWriter {
     writer_.value(key("rope.freq_base"), static_cast<float>(spec_.rope_base));
     if (spec_.window != 0) writer_.value(key("attention.sliding_window"), spec_.window);
     if (spec_.window_period != 0) writer_.value(key("attention.sliding_window_pattern"), spec_.window_period);
+    for (const auto& [suffix, value] : spec_.keys) put_key(key(suffix), value);
+  }
+
+  void put_key(const std::string& name, const std::variant<float, bool, std::string>& value) {
+    if (const auto* text = std::get_if<std::string>(&value)) writer_.value<std::string_view>(name, *text);
+    else if (const auto* number = std::get_if<float>(&value)) writer_.value(name, *number);
+    else writer_.value(name, std::get<bool>(value));
   }
 
   void put_tokenizer() {
@@ -109,7 +116,7 @@ class TinyModelWriter {
   void put_layer(std::uint32_t layer) {
     const std::string prefix = fmt::format("blk.{}.", layer);
     put_attention(prefix, spec_.kv_heads_by_layer.empty() ? spec_.kv_heads : spec_.kv_heads_by_layer[layer]);
-    put_norm(prefix + (is("gpt-oss") ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.width);
+    put_norm(prefix + (is("gpt-oss-dense") ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.width);
     put_matrix(prefix + "ffn_gate.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
     put_matrix(prefix + "ffn_up.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
     put_matrix(prefix + "ffn_down.weight", spec_.feed_forward_type, spec_.feed_forward, spec_.width);
@@ -120,18 +127,19 @@ class TinyModelWriter {
   }
 
   void put_attention(const std::string& prefix, std::uint32_t kv_heads) {
+    if (kv_heads == 0) return;   // a layer without attention
     const std::uint32_t queries = spec_.heads * spec_.head_dim, keys = kv_heads * spec_.head_dim;
     put_norm(prefix + "attn_norm.weight", spec_.width);
     put_matrix(prefix + "attn_q.weight", spec_.attention, spec_.width, queries);
     put_matrix(prefix + "attn_k.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_v.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_output.weight", spec_.attention, queries, spec_.width);
-    if (is("qwen2") || is("gpt-oss")) {
+    if (is("qwen2") || is("gpt-oss-dense")) {
       put_vector(prefix + "attn_q.bias", queries, 0, 0.2f);
       put_vector(prefix + "attn_k.bias", keys, 0, 0.2f);
       put_vector(prefix + "attn_v.bias", keys, 0, 0.2f);
     }
-    if (is("gpt-oss")) {
+    if (is("gpt-oss-dense")) {
       put_vector(prefix + "attn_output.bias", spec_.width, 0, 0.2f);
       put_vector(prefix + "attn_sinks.weight", spec_.heads, 0, 1);
     }
@@ -186,7 +194,7 @@ TinyModelSpec TinyModelSpec::window_only() {
 
 TinyModelSpec TinyModelSpec::sinks() {
   TinyModelSpec spec;
-  spec.architecture = "gpt-oss";
+  spec.architecture = "gpt-oss-dense";
   spec.kv_heads = 2;
   spec.window = 20;
   return spec;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "artifact/gguf.hpp"
@@ -16,7 +18,7 @@ namespace kvasir::test {
 
 struct TinyModelSpec {
   // "llama", "qwen2" (QKV biases), "qwen3" (Q and K norms), "gemma3" (those, norms before and after, GELU, a rope of its own in
-  // window layers) or "gpt-oss" (biases and attention sinks, no experts)
+  // window layers) or "gpt-oss-dense" (biases and attention sinks)
   std::string architecture = "llama";
   std::uint32_t layers = 2;
   std::uint32_t width = 64;
@@ -41,6 +43,8 @@ struct TinyModelSpec {
   std::uint64_t seed = 1;
   std::string without;                 // a tensor that is left out: the file is broken
   std::string extra;                   // a tensor (a vector of `width`) that the architecture does not have
+  // More metadata, keys without the architecture.
+  std::vector<std::pair<std::string, std::variant<float, bool, std::string>>> keys = {};
 
   static TinyModelSpec mha();       // 4 query heads, 4 KV heads
   static TinyModelSpec gqa();       // 4 query heads, 2 KV heads, three layers, tied head
