@@ -300,6 +300,11 @@ void bench_rows(Setting& s) {
     s.kernels->silu_mul(y.data(), x.data(), rows * hidden);
   });
   s.hash.add(y);
+  bench_row(s, "gelu_mul, 1536", rows * hidden * 8, rows, [&] {
+    std::copy(x.begin(), x.end(), y.begin());
+    s.kernels->gelu_mul(y.data(), x.data(), rows * hidden);
+  });
+  s.hash.add(y);
   Activations a(*s.kernels, x, rows, hidden);
   bench_row(s, "quantize, 1536", rows * hidden * 4, rows,
             [&] { s.kernels->quantize(x.data(), hidden, 0, rows, a.panels); });

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <optional>
 
+#include "artifact/gguf_keys.hpp"
+#include "artifact/gguf_rope.hpp"
+#include "artifact/gguf_window.hpp"
 #include "artifact/model_shape.hpp"
 
 namespace kvasir::artifact {
@@ -15,7 +18,7 @@ using namespace shape_limits;
 
 class GeometryReader {
  public:
-  explicit GeometryReader(const GgufFile& file) : file_(file) {}
+  explicit GeometryReader(const GgufFile& file) : file_(file), keys_(file, {}) {}
 
   Result<ModelGeometry> read() {
     KV_TRY(read_names());
@@ -24,52 +27,16 @@ class GeometryReader {
     KV_TRY(read_kv_heads());
     KV_TRY(read_vocabulary());
     KV_TRY(read_rope());
+    KV_TRY(read_window());
+    KV_TRY(read_scales());
     add_up_tensors();
     return std::move(geometry_);
   }
 
  private:
-  std::string key(std::string_view suffix) const { return fmt::format("{}.{}", geometry_.architecture, suffix); }
-  bool has(std::string_view suffix) const { return file_.find(key(suffix)) != nullptr; }
-
-  // "<file>: metadata key '<architecture>.<suffix>' <what>".
-  Error error(ErrorCode code, std::string_view suffix, std::string_view what) const {
-    return Error{code, fmt::format("{}: metadata key '{}' {}", file_.name(), key(suffix), what)};
-  }
-  Error bad(std::string_view suffix, std::string_view what) const { return error(ErrorCode::bad_input, suffix, what); }
-
-  Result<std::uint32_t> uint_between(std::string_view suffix, std::uint32_t least, std::uint32_t most) const {
-    KV_ASSIGN(const auto value, file_.get_uint(key(suffix)));
-    if (value < least || value > most) return bad(suffix, fmt::format("is {}; valid are {} to {}", value, least, most));
-    return static_cast<std::uint32_t>(value);
-  }
-
-  Result<double> positive(std::string_view suffix, double fallback) const {
-    if (!has(suffix)) return fallback;
-    KV_ASSIGN(const double value, file_.get_float(key(suffix)));
-    if (!std::isfinite(value) || value <= 0) return bad(suffix, fmt::format("is {}; a positive number is valid", value));
-    return value;
-  }
-
-  // One value a layer, from a scalar or an array with one entry a layer.
-  Result<std::vector<std::uint32_t>> by_layer(std::string_view suffix, std::uint32_t most) const {
-    const GgufValue* value = file_.find(key(suffix));
-    if (value == nullptr || !std::holds_alternative<GgufArray>(*value)) {
-      KV_ASSIGN(const auto scalar, uint_between(suffix, 0, most));
-      return std::vector<std::uint32_t>(geometry_.layers, scalar);
-    }
-    KV_ASSIGN(const auto entries, file_.get_ints(key(suffix)));
-    if (entries.size() != geometry_.layers)
-      return bad(suffix, fmt::format("has {} entries; {} are valid, one a layer", entries.size(), geometry_.layers));
-    std::vector<std::uint32_t> values;
-    values.reserve(entries.size());
-    for (std::size_t layer = 0; layer < entries.size(); ++layer) {
-      if (entries[layer] < 0 || entries[layer] > std::int64_t{most})
-        return bad(suffix, fmt::format("is {} for layer {}; valid are 0 to {}", entries[layer], layer, most));
-      values.push_back(static_cast<std::uint32_t>(entries[layer]));
-    }
-    return values;
-  }
+  std::string key(std::string_view suffix) const { return keys_.key(suffix); }
+  bool has(std::string_view suffix) const { return keys_.has(suffix); }
+  Error bad(std::string_view suffix, std::string_view what) const { return keys_.bad(suffix, what); }
 
   Status read_names() {
     KV_ASSIGN(const auto architecture, file_.get_string("general.architecture"));
@@ -78,44 +45,42 @@ class GeometryReader {
                                                      "'llama' is valid",
                                                      file_.name())};
     geometry_.architecture = architecture;
+    keys_ = GgufKeys(file_, architecture);
     if (file_.find("general.name") == nullptr) return ok_status();
     KV_ASSIGN(geometry_.name, file_.get_string("general.name"));
     return ok_status();
   }
 
   Status read_sizes() {
-    KV_ASSIGN(geometry_.layers, uint_between("block_count", 1, kMaxLayers));
-    KV_ASSIGN(geometry_.width, uint_between("embedding_length", 1, kMaxWidth));
-    KV_ASSIGN(geometry_.context, uint_between("context_length", 1, kMaxTokens));
+    KV_ASSIGN(geometry_.layers, keys_.uint_between("block_count", 1, kMaxLayers));
+    KV_ASSIGN(geometry_.width, keys_.uint_between("embedding_length", 1, kMaxWidth));
+    KV_ASSIGN(geometry_.context, keys_.uint_between("context_length", 1, kMaxTokens));
     if (has("feed_forward_length")) {
-      KV_ASSIGN(const auto widths, by_layer("feed_forward_length", kMaxWidth));
+      KV_ASSIGN(const auto widths, keys_.by_layer("feed_forward_length", geometry_.layers, kMaxWidth));
       geometry_.feed_forward = *std::max_element(widths.begin(), widths.end());
       if (geometry_.feed_forward == 0) return bad("feed_forward_length", fmt::format("is 0; valid are 1 to {}", kMaxWidth));
     }
     const bool rms = has("attention.layer_norm_rms_epsilon");
     KV_ASSIGN(geometry_.norm_epsilon,
-              positive(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", geometry_.norm_epsilon));
-    if (has("attention.sliding_window")) {
-      KV_ASSIGN(geometry_.window, uint_between("attention.sliding_window", 0, kMaxTokens));
-    }
+              keys_.positive(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", geometry_.norm_epsilon));
     return ok_status();
   }
 
   Status read_heads() {
-    KV_ASSIGN(const auto heads, by_layer("attention.head_count", kMaxHeads));
+    KV_ASSIGN(const auto heads, keys_.by_layer("attention.head_count", geometry_.layers, kMaxHeads));
     geometry_.heads = *std::max_element(heads.begin(), heads.end());
     if (geometry_.heads == 0) return bad("attention.head_count", fmt::format("is 0; valid are 1 to {}", kMaxHeads));
     for (std::size_t layer = 0; layer < heads.size(); ++layer)
       if (heads[layer] != geometry_.heads)
-        return error(ErrorCode::unsupported, "attention.head_count",
-                     fmt::format("is {} for layer {} and {} for another; only one number for all layers is offered",
-                                 heads[layer], layer, geometry_.heads));
+        return keys_.error(ErrorCode::unsupported, "attention.head_count",
+                           fmt::format("is {} for layer {} and {} for another; only one number for all layers is offered",
+                                       heads[layer], layer, geometry_.heads));
     return read_head_dim();
   }
 
   Status read_head_dim() {
     if (has("attention.key_length")) {
-      KV_ASSIGN(geometry_.head_dim, uint_between("attention.key_length", 1, kMaxHeadDim));
+      KV_ASSIGN(geometry_.head_dim, keys_.uint_between("attention.key_length", 1, kMaxHeadDim));
     } else {
       if (geometry_.width % geometry_.heads != 0)
         return bad("embedding_length", fmt::format("is {}, which {} heads do not divide; give '{}' or a multiple",
@@ -126,11 +91,11 @@ class GeometryReader {
                                                    geometry_.heads, kMaxHeadDim));
     }
     if (!has("attention.value_length")) return ok_status();
-    KV_ASSIGN(const auto value_length, uint_between("attention.value_length", 1, kMaxHeadDim));
+    KV_ASSIGN(const auto value_length, keys_.uint_between("attention.value_length", 1, kMaxHeadDim));
     if (value_length == geometry_.head_dim) return ok_status();
-    return error(ErrorCode::unsupported, "attention.value_length",
-                 fmt::format("is {}, but a key has {} elements; only equal lengths are offered", value_length,
-                             geometry_.head_dim));
+    return keys_.error(ErrorCode::unsupported, "attention.value_length",
+                       fmt::format("is {}, but a key has {} elements; only equal lengths are offered", value_length,
+                                   geometry_.head_dim));
   }
 
   Status read_kv_heads() {
@@ -139,7 +104,7 @@ class GeometryReader {
       geometry_.kv_heads.assign(geometry_.layers, geometry_.heads);
       return ok_status();
     }
-    KV_ASSIGN(geometry_.kv_heads, by_layer(kKey, kMaxHeads));
+    KV_ASSIGN(geometry_.kv_heads, keys_.by_layer(kKey, geometry_.layers, kMaxHeads));
     bool any = false;
     for (std::size_t layer = 0; layer < geometry_.kv_heads.size(); ++layer) {
       const std::uint32_t kv_heads = geometry_.kv_heads[layer];
@@ -160,7 +125,7 @@ class GeometryReader {
       return std::optional<std::uint64_t>(tokens.size());
     }
     if (!has("vocab_size")) return std::optional<std::uint64_t>();
-    KV_ASSIGN(const auto count, uint_between("vocab_size", 1, kMaxTokens));
+    KV_ASSIGN(const auto count, keys_.uint_between("vocab_size", 1, kMaxTokens));
     return std::optional<std::uint64_t>(count);
   }
 
@@ -188,43 +153,47 @@ class GeometryReader {
   }
 
   Status read_rope() {
-    Rope& rope = geometry_.rope;
-    rope.pairing = rope_pairing(geometry_.architecture);
-    rope.dim = geometry_.head_dim;
-    if (has("rope.dimension_count")) {
-      KV_ASSIGN(rope.dim, uint_between("rope.dimension_count", 1, geometry_.head_dim));
-      if (rope.dim % 2 != 0) return bad("rope.dimension_count", fmt::format("is {}; an even number is valid", rope.dim));
-    }
-    if (rope.pairing != RopePairing::none && rope.dim % 2 != 0)
-      return bad("attention.key_length", fmt::format("gives heads of {} elements; rotary positions need an even number", rope.dim));
-    KV_ASSIGN(rope.base, positive("rope.freq_base", rope.base));
-    return read_rope_scaling();
-  }
-
-  Status read_rope_scaling() {
-    Rope& rope = geometry_.rope;
-    KV_ASSIGN(rope.scaling, rope_scaling());
-    if (has("rope.scaling.original_context_length")) {
-      KV_ASSIGN(rope.original_context, uint_between("rope.scaling.original_context_length", 0, kMaxTokens));
-    }
-    KV_ASSIGN(rope.factor, positive(has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear", rope.factor));
+    KV_ASSIGN(geometry_.rope, artifact::read_rope(keys_, geometry_.head_dim));
+    KV_ASSIGN(geometry_.window_rope, read_window_rope(keys_, geometry_.rope));
     return ok_status();
   }
 
-  // Llama 3 has no type of its own in a file: its factors are a tensor, and the type is absent or "none".
-  Result<RopeScaling> rope_scaling() const {
-    const bool factors = file_.find_tensor("rope_freqs.weight") != nullptr;
-    const RopeScaling untyped = factors ? RopeScaling::llama3 : RopeScaling::none;
-    constexpr std::string_view kKey = "rope.scaling.type";
-    if (!has(kKey)) return has("rope.scale_linear") ? RopeScaling::linear : untyped;
-    KV_ASSIGN(const auto type, file_.get_string(key(kKey)));
-    if (type == "none") return untyped;
-    if (type == "linear") return RopeScaling::linear;
-    if (type == "llama3") return RopeScaling::llama3;
-    if (type == "yarn") return RopeScaling::yarn;
-    if (type == "longrope") return RopeScaling::longrope;
-    return error(ErrorCode::unsupported, kKey,
-                 fmt::format("is '{}'; offered are none, linear, llama3, yarn and longrope", type));
+  Status read_window() {
+    if (has("attention.sliding_window")) {
+      KV_ASSIGN(geometry_.window, keys_.uint_between("attention.sliding_window", 0, kMaxTokens));
+    }
+    std::optional<std::vector<bool>> windowed;
+    if (geometry_.window != 0) {
+      KV_ASSIGN(windowed, window_layers(keys_, geometry_.layers));
+      geometry_.window_layers_known = windowed.has_value();
+    }
+    geometry_.reach.resize(geometry_.layers);
+    geometry_.layer_rope.assign(geometry_.layers, LayerRope::full);
+    for (std::uint32_t layer = 0; layer < geometry_.layers; ++layer) {
+      if (windowed && (*windowed)[layer]) {
+        geometry_.layer_rope[layer] = LayerRope::window;   // the window's rope even where the window is as long as the context
+        if (geometry_.window < geometry_.context) geometry_.reach[layer].window = geometry_.window;
+      }
+      if (!layer_rotates(geometry_.architecture, layer)) geometry_.layer_rope[layer] = LayerRope::none;
+    }
+    return ok_status();
+  }
+
+  // Granite's are in its files; Gemma's follow from the sizes.
+  Status read_scales() {
+    if (geometry_.architecture == "granite") {
+      KV_ASSIGN(geometry_.embedding_scale, keys_.positive("embedding_scale", 1));
+      KV_ASSIGN(geometry_.residual_scale, keys_.positive("residual_scale", 1));
+      KV_ASSIGN(geometry_.attention_scale, keys_.positive("attention.scale", 0));
+      KV_ASSIGN(geometry_.logit_scale, keys_.positive("logit_scale", 1));
+    }
+    if (geometry_.architecture == "gemma3") {
+      const double width = geometry_.width;
+      geometry_.embedding_scale = std::sqrt(width);
+      // The 27B model alone, of 62 layers, scales scores by the width over the heads.
+      if (geometry_.layers == 62) geometry_.attention_scale = 1 / std::sqrt(width / geometry_.heads);
+    }
+    return ok_status();
   }
 
   void add_up_tensors() {
@@ -238,6 +207,7 @@ class GeometryReader {
   }
 
   const GgufFile& file_;
+  GgufKeys keys_;
   ModelGeometry geometry_;
 };
 
@@ -250,10 +220,10 @@ format::KvGeometry ModelGeometry::kv_geometry(format::KvFormat format, std::uint
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     if (kv_heads[layer] == 0) continue;
     auto group = std::find_if(geometry.groups.begin(), geometry.groups.end(),
-                              [&](const format::CacheGroup& g) { return g.kv_heads == kv_heads[layer]; });
+                              [&](const format::CacheGroup& g) { return g.kv_heads == kv_heads[layer] && g.reach() == reach[layer]; });
     if (group == geometry.groups.end()) {
       geometry.groups.push_back({.layers = {}, .kv_heads = kv_heads[layer], .head_dim = head_dim, .format = format,
-                                 .window = 0, .block_tokens = block_tokens});
+                                 .window = reach[layer].window, .block_tokens = block_tokens, .chunked = reach[layer].chunked});
       group = geometry.groups.end() - 1;
     }
     group->layers.push_back(layer);

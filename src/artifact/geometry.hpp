@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,9 @@ enum class RopePairing { none, interleaved, halves };   // (2i, 2i+1), or (i, i 
 // pairs. none: no rotary positions, or an architecture that is not in the table.
 RopePairing rope_pairing(std::string_view architecture);
 
-// Position scaling of Llama 3: factors per frequency are in the file's rope_freqs.weight tensor; linear: positions / factor;
-// longrope: two sets of factors in the tensors rope_factors_long.weight and rope_factors_short.weight.
+// Position scaling. linear: positions / factor. llama3: factors per frequency are in the file's rope_freqs.weight tensor.
+// yarn: slow frequencies divided by the factor, fast ones kept, a ramp between. longrope: two sets of factors in the tensors
+// rope_factors_long.weight and rope_factors_short.weight, for contexts beyond the original one and for those within it.
 enum class RopeScaling { none, linear, llama3, yarn, longrope };
 
 std::string_view to_string(RopePairing pairing);
@@ -33,7 +35,15 @@ struct Rope {
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;
   std::uint32_t original_context = 0;   // 0 = not given
+  std::optional<double> attention_factor = {};   // on cosines and sines; yarn without it: 1 + ln(factor) / 10
+  double beta_fast = 32;        // yarn: turns within the original context from which on a frequency is kept
+  double beta_slow = 1;         // yarn: turns up to which it is divided
+  bool whole_pairs = true;      // yarn: the ramp's ends are rounded outwards to pairs
+  bool operator==(const Rope&) const = default;
 };
+
+// Which rope turns queries and keys of a layer: that of all history, that of layers with a window, or none.
+enum class LayerRope : std::uint8_t { full, window, none };
 
 struct ModelGeometry {
   std::string architecture;     // "llama", "qwen2", "qwen3", "gemma3" ...
@@ -48,7 +58,15 @@ struct ModelGeometry {
   std::uint32_t context = 0;    // trained context length, tokens
   double norm_epsilon = 1e-5;
   Rope rope;
-  std::uint32_t window = 0;     // sliding window in tokens, 0 = none
+  Rope window_rope;             // of layers with a window; the same where the architecture has no second one
+  std::vector<LayerRope> layer_rope;     // one a layer
+  std::uint32_t window = 0;     // sliding window in tokens, as the file gives it; 0 = none
+  bool window_layers_known = true;       // false: neither file nor architecture says which layers have it, so none is taken to
+  std::vector<format::Reach> reach;      // one a layer; a window as long as the context is all of history
+  double embedding_scale = 1;   // of the embedding's rows
+  double residual_scale = 1;    // of what attention and feed-forward add
+  double attention_scale = 0;   // of scores; 0: 1 / sqrt(head_dim)
+  double logit_scale = 1;       // logits are divided by it
   bool tied_head = false;       // the head is the embedding table; false if the file has no tensors
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;   // sum of tensor bytes in the file
@@ -60,8 +78,8 @@ struct ModelGeometry {
   // query heads that differ by layer, an unknown kind of rope scaling.
   static Result<ModelGeometry> from_gguf(const GgufFile& file);
 
-  // The cache groups of this model in a format, all of full history (a sliding window is an upper bound no group uses
-  // yet): one group for each number of KV heads that occurs, in order of first layer; layers with none store nothing.
+  // The cache groups of this model in a format: one for each pair of a number of KV heads and a reach that occurs, in order
+  // of first layer; layers without KV heads store nothing.
   format::KvGeometry kv_geometry(format::KvFormat format, std::uint32_t block_tokens) const;
 };
 

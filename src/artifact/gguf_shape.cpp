@@ -11,14 +11,6 @@ namespace {
 
 using namespace shape_limits;
 
-// Architectures whose window layers follow a period: every n-th is full. Others' windows are not applied: an upper bound.
-struct WindowPeriod {
-  std::string_view architecture;
-  std::uint32_t period;
-};
-constexpr WindowPeriod kWindowPeriods[] = {
-    {"gemma2", 2}, {"gemma3", 6}, {"gemma3n", 5}, {"gemma4", 6}, {"gpt-oss", 2}, {"cohere2", 4}};
-
 // Architectures whose layers have linear attention but every n-th, without saying so layer by layer.
 constexpr std::string_view kLinearByPeriod[] = {"qwen3next", "qwen35", "qwen35moe"};
 
@@ -43,7 +35,7 @@ class GgufShapeReader {
     said({{"kv_heads", "attention.head_count_kv"}, {"k_dim", "attention.key_length"}, {"v_dim", "attention.value_length"}});
     KV_TRY(read_feed_forward());
     KV_TRY(read_states());
-    apply_window(geometry.window);
+    apply_window(geometry);
     return finish(geometry.parameters, geometry.weight_bytes);
   }
 
@@ -237,14 +229,16 @@ class GgufShapeReader {
     return ok_status();
   }
 
-  void apply_window(std::uint32_t window) {
-    if (window == 0 || window >= shape_.context) return;
-    for (const WindowPeriod& known : kWindowPeriods) {
-      if (known.architecture != shape_.family) continue;
-      for (std::size_t at = 0; at < shape_.layers.size(); ++at)
-        if (shape_.layers[at].memory == Memory::attention && (at + 1) % known.period != 0) shape_.layers[at].window = window;
-      said({{"window", "attention.sliding_window"}});
+  void apply_window(const ModelGeometry& geometry) {
+    bool any = false;
+    for (std::size_t at = 0; at < shape_.layers.size(); ++at) {
+      LayerShape& layer = shape_.layers[at];
+      if (layer.memory != Memory::attention || geometry.reach[at].window == 0) continue;
+      layer.window = geometry.reach[at].window;
+      layer.chunked = geometry.reach[at].chunked;
+      any = true;
     }
+    if (any) said({{"window", "attention.sliding_window"}});
   }
 
   Result<ModelShape> finish(std::uint64_t parameters, std::uint64_t bytes) {

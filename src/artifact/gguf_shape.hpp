@@ -1,5 +1,5 @@
-// A model's shape from its GGUF header. Of an architecture that the engine runs it is exactly what the engine allocates: rows of
-// all the past in every layer with KV heads, whatever window the file names.
+// A model's shape from its GGUF header. Of an architecture that the engine runs it is exactly what the engine allocates: the
+// same geometry gives each layer its KV heads and its window.
 // Thread rule: pure functions; any thread.
 // Errors: those of ModelGeometry::from_gguf, and bad_input naming key, value and what would be valid for the keys read here.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace kvasir::artifact {
 
-// `geometry` is that of `file`. Windows: where an architecture of the table in gguf_shape.cpp has them. Experts: from the
+// `geometry` is that of `file`. Windows: where the geometry has them (gguf_window.hpp). Experts: from the
 // expert_* keys. A layer without KV heads has a state if the file gives its sizes (ssm.*), else keeps nothing.
 Result<ModelShape> shape_of(const GgufFile& file, const ModelGeometry& geometry);
 

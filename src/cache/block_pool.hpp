@@ -7,11 +7,17 @@
 //   quarantined  refs = 0 and flagged: taken out after a failed check (a flagged active block goes there when released)
 //   cached       refs = 0 and published: held by the prefix tree alone, evictable unless pinned
 //   free         none of these
+//   absent       its superpage is not this group's: no block at all
 //
-// Invariant: active + cached + free + quarantined = total; pinned (both pinned and cached) <= cached.
+// Ids run over every superpage of the arena, so block b lies in superpage b / blocks_per_superpage; a group that shares the
+// arena has those that were added, one alone has a single superpage with all of its blocks.
 //
-// Allocation takes the lowest free id. The choice depends on the set of free blocks alone, not on the order in which
-// they came back, so a replay from a snapshot is exact; free memory gathers at the high end, so if ids below H are
+// Invariants: active + cached + free + quarantined = total = superpages * blocks_per_superpage; pinned (both pinned and
+// cached) <= cached.
+//
+// Allocation takes the fullest superpage that has a free block, the lowest of these, and its lowest free id: so others run
+// empty and go back to the arena. The choice depends on the set of free blocks alone, not on the order in which they came
+// back, so a replay from a snapshot is exact; in one superpage free memory gathers at the high end, so if ids below H are
 // populated and H >= occupied + claims, every claim is served below H (store populates by that rule).
 #pragma once
 
@@ -24,22 +30,39 @@
 
 namespace kvasir::cache {
 
-enum class BlockState : std::uint8_t { free, active, cached, quarantined };
+enum class BlockState : std::uint8_t { free, active, cached, quarantined, absent };
 
 struct PoolCounts {
   std::uint32_t total = 0;
   std::uint32_t active = 0, cached = 0, free = 0, quarantined = 0;
   std::uint32_t pinned = 0;  // of the cached ones: those that may not be evicted
+  std::uint64_t shared = 0;  // references beyond the first of each block: blocks that sharing saves
   bool operator==(const PoolCounts&) const = default;
 };
 
 class BlockPool {
  public:
-  // blocks: 1 .. 2^31-1. With an `allocation_order` seed, "lowest" is by a random permutation drawn from the seed:
-  // for tests and deployments that must show that results do not depend on where blocks lie.
+  // One superpage, the group's own. blocks: 1 .. 2^31-1. With an `allocation_order` seed, "lowest" in a superpage is by a
+  // random permutation drawn from the seed: for tests and deployments that must show that results do not depend on where
+  // blocks lie.
   explicit BlockPool(std::uint32_t blocks, std::optional<std::uint64_t> allocation_order = std::nullopt);
+  // Of an arena of so many superpages, none of them this group's yet. REQUIRES: at most 2^31-1 blocks.
+  BlockPool(std::uint32_t superpages, std::uint32_t blocks_per_superpage, std::optional<std::uint64_t> allocation_order);
 
-  // Takes the lowest free block; it has one reference. REQUIRES: counts().free > 0.
+  // Slices a superpage into free blocks / gives it up. REQUIRES: absent / this group's, and all of its blocks free.
+  void add_superpage(std::uint32_t superpage);
+  void remove_superpage(std::uint32_t superpage);
+  // The lowest superpage all of whose blocks are free; nothing if there is none, or it is a group's own and only one.
+  std::optional<std::uint32_t> empty_superpage() const;
+  // Of the superpages whose blocks in use could move (none published or quarantined), that with the fewest, one at least: the
+  // highest of these, so that allocate() fills the others first. Nothing if there is none. O(blocks).
+  std::optional<std::uint32_t> emptiest_superpage() const;
+  std::uint32_t superpages() const { return counts_.total / blocks_per_superpage_; }
+  std::uint32_t blocks_per_superpage() const { return blocks_per_superpage_; }
+  bool has_superpage(std::uint32_t superpage) const { return present_[superpage] != 0; }
+  std::uint32_t free_in(std::uint32_t superpage) const { return free_in_[superpage]; }
+
+  // Takes a free block, chosen as above; it has one reference. REQUIRES: counts().free > 0.
   BlockId allocate();
   // One more holder. REQUIRES: active, or cached and not quarantined (a prefix hit).
   void add_ref(BlockId block);
@@ -70,6 +93,13 @@ class BlockPool {
  private:
   static constexpr std::uint8_t kPublished = 1, kPinned = 2, kQuarantined = 4;
 
+  BlockPool(std::uint32_t superpages, std::uint32_t blocks_per_superpage, bool present,
+            std::optional<std::uint64_t> allocation_order);
+  std::uint32_t all_superpages() const { return static_cast<std::uint32_t>(present_.size()); }
+  void shuffle(std::uint64_t seed);
+  bool movable(std::uint32_t superpage) const;
+  // How many blocks of a superpage are free has changed from `before` to `after`.
+  void move_by_fullness(std::uint32_t superpage, std::uint32_t before, std::uint32_t after);
   std::uint32_t index(BlockId block) const;
   std::uint32_t rank(BlockId block) const;
   std::uint32_t& counter(BlockState state);
@@ -80,6 +110,11 @@ class BlockPool {
   std::vector<std::uint8_t> flags_;
   std::vector<std::uint32_t> block_of_rank_, rank_of_block_;  // empty = identity
   FreeSet free_ranks_;
+  std::vector<std::uint32_t> free_in_;   // [superpage] free blocks
+  std::vector<std::uint8_t> present_;    // [superpage] whether it is the group's
+  // Of several superpages: (free blocks - 1) * superpages + superpage of those that have free blocks.
+  std::optional<FreeSet> by_fullness_;
+  std::uint32_t blocks_per_superpage_;
   PoolCounts counts_;
 };
 

@@ -5,11 +5,15 @@
 
 namespace kvasir::cache {
 
-std::uint64_t pool_metadata_bytes(std::uint32_t blocks, bool shuffled) {
-  const std::uint64_t per_block =
-      sizeof(std::uint32_t) + sizeof(std::uint8_t) + (shuffled ? 2 * sizeof(std::uint32_t) : 0);
-  return blocks * per_block + FreeSet::bytes(blocks);
+std::uint64_t pool_metadata_bytes(std::uint32_t superpages, std::uint32_t blocks_per_superpage, bool shuffled) {
+  const std::uint32_t blocks = superpages * blocks_per_superpage;
+  std::uint64_t bytes = std::uint64_t{blocks} * (sizeof(std::uint32_t) + sizeof(std::uint8_t)) + FreeSet::bytes(blocks);
+  if (shuffled) bytes += std::uint64_t{blocks} * 2 * sizeof(std::uint32_t);
+  if (superpages > 1) bytes += FreeSet::bytes(blocks);
+  return bytes + superpages * (sizeof(std::uint32_t) + sizeof(std::uint8_t));
 }
+
+std::uint64_t superpage_metadata_bytes(std::uint32_t superpages) { return FreeSet::bytes(superpages); }
 
 std::uint64_t table_metadata_bytes(std::uint32_t max_sequences, std::uint32_t capacity_blocks) {
   return std::uint64_t{max_sequences} * capacity_blocks * sizeof(BlockId);

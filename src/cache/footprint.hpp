@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "format/block_count.hpp"
+
 namespace kvasir::cache {
 
 // A row count that no cache can hold: what rows_bound returns instead of overflowing.
@@ -19,19 +21,8 @@ constexpr std::uint64_t rows_bound(std::uint64_t prompt_tokens, std::uint64_t ma
   return fed_back > kRowsUnbounded - prompt_tokens ? kRowsUnbounded : prompt_tokens + fed_back;
 }
 
-// Blocks that hold `rows` rows. Any rows, no overflow.
-constexpr std::uint64_t blocks_for_rows(std::uint64_t rows, std::uint32_t block_tokens) {
-  return rows / block_tokens + (rows % block_tokens != 0 ? 1 : 0);
-}
-
-// Most blocks that the last `window` of `rows` rows lie in, wherever they end; window 0 = all rows. They may begin with the
-// last row of a block.
-constexpr std::uint64_t blocks_for_window(std::uint64_t rows, std::uint32_t window, std::uint32_t block_tokens) {
-  const std::uint64_t all = blocks_for_rows(rows, block_tokens);
-  if (window == 0) return all;
-  const std::uint64_t spanned = blocks_for_rows(std::uint64_t{window} - 1, block_tokens) + 1;
-  return spanned < all ? spanned : all;
-}
+using format::blocks_for_rows;
+using format::blocks_held;
 
 // Rows in the last block: 0 for no rows, else 1 .. block_tokens (a multiple of block_tokens fills its last block).
 constexpr std::uint32_t last_block_rows(std::uint64_t rows, std::uint32_t block_tokens) {
@@ -39,14 +30,17 @@ constexpr std::uint32_t last_block_rows(std::uint64_t rows, std::uint32_t block_
 }
 
 // Blocks that one sequence's table has room for in a pool of `blocks`: it can never hold more than the pool has.
-constexpr std::uint32_t table_capacity(std::uint64_t max_sequence_rows, std::uint32_t block_tokens,
-                                       std::uint32_t blocks) {
-  const std::uint64_t wanted = blocks_for_rows(max_sequence_rows, block_tokens);
+constexpr std::uint32_t table_capacity(std::uint64_t max_sequence_rows, format::Reach reach, std::uint64_t max_step_rows,
+                                       std::uint32_t block_tokens, std::uint32_t blocks) {
+  const std::uint64_t wanted = blocks_held(max_sequence_rows, reach, max_step_rows, block_tokens);
   return wanted < blocks ? static_cast<std::uint32_t>(wanted) : blocks;
 }
 
-// Bytes that a BlockPool of `blocks` allocates at construction; `shuffled`: with an allocation order of its own.
-std::uint64_t pool_metadata_bytes(std::uint32_t blocks, bool shuffled);
+// Bytes that a BlockPool of so many superpages allocates at construction; `shuffled`: with an allocation order of its own.
+std::uint64_t pool_metadata_bytes(std::uint32_t superpages, std::uint32_t blocks_per_superpage, bool shuffled);
+
+// Bytes of a SuperpagePool.
+std::uint64_t superpage_metadata_bytes(std::uint32_t superpages);
 
 // Bytes of the block tables of `max_sequences` sequences in one group.
 std::uint64_t table_metadata_bytes(std::uint32_t max_sequences, std::uint32_t capacity_blocks);

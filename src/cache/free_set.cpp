@@ -1,5 +1,6 @@
 #include "cache/free_set.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.hpp"
@@ -11,7 +12,7 @@ constexpr std::uint32_t words_for(std::uint32_t bits) { return bits / 64 + (bits
 
 }  // namespace
 
-FreeSet::FreeSet(std::uint32_t size) : size_(size) {
+FreeSet::FreeSet(std::uint32_t size, bool full) : size_(size) {
   KV_CHECK(size >= 1, "a free set has at least one possible member");
   words_.reserve(bytes(size) / sizeof(std::uint64_t));
   for (std::uint32_t bits = size;; bits = words_for(bits)) {
@@ -23,6 +24,7 @@ FreeSet::FreeSet(std::uint32_t size) : size_(size) {
     }
     if (bits <= 64) break;
   }
+  if (!full) std::ranges::fill(words_, 0);
 }
 
 std::uint64_t FreeSet::bytes(std::uint32_t size) {
@@ -52,12 +54,29 @@ void FreeSet::erase(std::uint32_t member) {
   }
 }
 
+std::uint32_t FreeSet::descend(std::uint32_t level, std::uint32_t index) const {
+  for (; level > 0; --level)
+    index = index * 64 + static_cast<std::uint32_t>(std::countr_zero(words_[start_[level - 1] + index]));
+  return index;
+}
+
 std::uint32_t FreeSet::lowest() const {
   KV_CHECK(!empty(), "lowest member of an empty set");
-  std::uint32_t index = 0;
-  for (std::uint32_t level = levels_; level-- > 0;)
-    index = index * 64 + static_cast<std::uint32_t>(std::countr_zero(words_[start_[level] + index]));
-  return index;
+  return descend(levels_ - 1, static_cast<std::uint32_t>(std::countr_zero(words_.back())));
+}
+
+std::uint32_t FreeSet::words_of(std::uint32_t level) const {
+  const std::uint32_t end = level + 1 < levels_ ? start_[level + 1] : static_cast<std::uint32_t>(words_.size());
+  return end - start_[level];
+}
+
+// Up until a word has a bit at or after the place where the search stands, then down along the lowest bits.
+std::optional<std::uint32_t> FreeSet::lowest_from(std::uint32_t first) const {
+  for (std::uint32_t level = 0; level < levels_ && first / 64 < words_of(level); ++level, first = first / 64 + 1) {
+    const std::uint64_t word = words_[start_[level] + first / 64] & (~std::uint64_t{0} << (first % 64));
+    if (word != 0) return descend(level, first / 64 * 64 + static_cast<std::uint32_t>(std::countr_zero(word)));
+  }
+  return std::nullopt;
 }
 
 void FreeSet::check_invariants() const {

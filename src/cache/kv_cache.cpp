@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.hpp"
@@ -13,11 +14,47 @@ namespace {
 // Rows are uint32 within a sequence, and a page table's row counts are int32.
 constexpr std::uint64_t kMaxSequenceRows = std::numeric_limits<std::int32_t>::max();
 
+// Blocks moved in one step to empty superpages: what holds up a step is bounded.
+constexpr std::uint32_t kMovesPerStep = 64;
+
 constexpr std::uint64_t make_id(std::uint32_t generation, std::uint32_t slot) {
   return (std::uint64_t{generation} << 32) | slot;
 }
 
 Error bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
+
+bool draws(const GroupConfig& group) { return group.blocks_per_superpage > 0; }
+std::uint32_t superpages_of(const GroupConfig& group) {
+  return draws(group) ? group.blocks / group.blocks_per_superpage : 1;
+}
+
+// Of the arena that groups draw from: 0 where none does. All of them agree (validate).
+std::uint32_t arena_superpages(const KvCacheConfig& config) {
+  const auto first = std::ranges::find_if(config.groups, draws);
+  return first == config.groups.end() ? 0 : superpages_of(*first);
+}
+
+std::uint32_t capacity_of(const KvCacheConfig& config, const GroupConfig& group) {
+  const std::uint64_t step = config.max_step_rows == 0 ? config.max_sequence_rows : config.max_step_rows;
+  return table_capacity(config.max_sequence_rows, group.reach, step, group.block_tokens, group.blocks);
+}
+
+// Copies that one step may ask for: one a sequence and group for shared last blocks, and those that empty superpages.
+std::uint64_t copies_a_step(const KvCacheConfig& config) {
+  return std::uint64_t{config.max_sequences} * config.groups.size() + (arena_superpages(config) > 0 ? kMovesPerStep : 0);
+}
+
+Status validate_superpages(const KvCacheConfig& config, std::size_t g) {
+  const GroupConfig& group = config.groups[g];
+  if (!draws(group)) return ok_status();
+  if (group.blocks % group.blocks_per_superpage != 0)
+    return bad(fmt::format("group {}: blocks = {}; a multiple of blocks_per_superpage = {} is needed", g, group.blocks,
+                           group.blocks_per_superpage));
+  if (superpages_of(group) != arena_superpages(config))
+    return bad(fmt::format("group {}: {} superpages; the arena that groups share has {}", g, superpages_of(group),
+                           arena_superpages(config)));
+  return ok_status();
+}
 
 Status validate(const KvCacheConfig& config) {
   if (config.groups.empty() || config.groups.size() > kMaxGroups)
@@ -33,6 +70,7 @@ Status validate(const KvCacheConfig& config) {
     if (group.reserved_blocks >= group.blocks)
       return bad(fmt::format("group {}: {} of {} blocks are reserved; one at least must be left", g,
                              group.reserved_blocks, group.blocks));
+    KV_TRY(validate_superpages(config, g));
   }
   return ok_status();
 }
@@ -41,9 +79,12 @@ Status validate(const KvCacheConfig& config) {
 
 KvCache::Group::Group(const GroupConfig& config, std::uint32_t capacity, std::uint32_t max_sequences,
                       std::optional<std::uint64_t> allocation_order)
-    : pool(config.blocks, allocation_order),
+    : pool(draws(config) ? BlockPool(superpages_of(config), config.blocks_per_superpage, allocation_order)
+                         : BlockPool(config.blocks, allocation_order)),
       ledger(config.reserved_blocks),
       block_tokens(config.block_tokens),
+      reach(config.reach),
+      draws_superpages(draws(config)),
       table_capacity(capacity),
       // Not initialised: pages of long contexts that nobody uses cost nothing.
       table_storage(std::make_unique_for_overwrite<BlockId[]>(std::size_t{max_sequences} * capacity)) {}
@@ -54,22 +95,23 @@ Result<KvCache> KvCache::create(const KvCacheConfig& config) {
 }
 
 std::uint64_t KvCache::metadata_bytes(const KvCacheConfig& config) {
-  const std::uint64_t groups = config.groups.size(), sequences = config.max_sequences;
-  std::uint64_t sum =
-      groups * sizeof(Group) + sequences * (sizeof(Slot) + sizeof(std::uint32_t) + groups * sizeof(CopyBlock));
+  std::uint64_t sum = config.groups.size() * sizeof(Group) + copies_a_step(config) * sizeof(CopyBlock) +
+                      config.max_sequences * (sizeof(Slot) + sizeof(std::uint32_t) + sizeof(SequenceId));
+  if (const std::uint32_t superpages = arena_superpages(config); superpages > 0) sum += superpage_metadata_bytes(superpages);
   for (const GroupConfig& g : config.groups) {
-    sum += pool_metadata_bytes(g.blocks, config.allocation_order.has_value());
-    sum += table_metadata_bytes(config.max_sequences,
-                                cache::table_capacity(config.max_sequence_rows, g.block_tokens, g.blocks));
+    const std::uint32_t superpages = superpages_of(g);
+    sum += pool_metadata_bytes(superpages, g.blocks / superpages, config.allocation_order.has_value());
+    sum += table_metadata_bytes(config.max_sequences, capacity_of(config, g));
   }
   return sum;
 }
 
 KvCache::KvCache(const KvCacheConfig& config)
-    : slots_(config.max_sequences), max_sequence_rows_(config.max_sequence_rows) {
+    : slots_(config.max_sequences), max_sequence_rows_(config.max_sequence_rows), max_step_rows_(config.max_step_rows) {
+  if (const std::uint32_t superpages = arena_superpages(config); superpages > 0) superpages_.emplace(superpages);
   groups_.reserve(config.groups.size());
   for (const GroupConfig& g : config.groups) {
-    const std::uint32_t capacity = cache::table_capacity(config.max_sequence_rows, g.block_tokens, g.blocks);
+    const std::uint32_t capacity = capacity_of(config, g);
     groups_.emplace_back(g, capacity, config.max_sequences, config.allocation_order);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const std::span storage(groups_.back().table_storage.get() + s * capacity, capacity);
@@ -78,7 +120,8 @@ KvCache::KvCache(const KvCacheConfig& config)
   }
   free_slots_.reserve(slots_.size());
   for (std::uint32_t s = config.max_sequences; s-- > 0;) free_slots_.push_back(s);
-  copies_.reserve(slots_.size() * groups_.size());
+  copies_.reserve(copies_a_step(config));
+  fork_scratch_.reserve(slots_.size());
 }
 
 std::uint32_t KvCache::slot_of(SequenceId sequence) const {
@@ -89,58 +132,120 @@ std::uint32_t KvCache::slot_of(SequenceId sequence) const {
 }
 
 AdmissionBudget KvCache::budget() const {
-  AdmissionBudget budget(max_sequence_rows_, free_slots_.size());
-  for (const Group& g : groups_)
-    budget.add_group(g.block_tokens, g.ledger.usable(g.pool.counts()), g.ledger.claimable(g.pool.counts()));
+  AdmissionBudget budget(max_sequence_rows_, free_slots_.size() - slots_for_forks_, free_superpages(), superpages_ ? superpages_->total() : 0);
+  for (const Group& g : groups_) {
+    const PoolCounts& pool = g.pool.counts();
+    const std::uint32_t per_superpage = g.draws_superpages ? g.pool.blocks_per_superpage() : 0;
+    budget.add_group({.block_tokens = g.block_tokens,
+                      .reach = g.reach,
+                      .max_step_rows = max_step_rows_,
+                      .available = std::uint64_t{pool.free} + pool.cached - pool.pinned,
+                      .promised = g.ledger.claimed() + g.ledger.reserved(),
+                      .unusable = std::uint64_t{g.ledger.reserved()} + pool.quarantined,
+                      .occupied = std::uint64_t{pool.active} + pool.quarantined + pool.pinned,
+                      .total = g.draws_superpages ? std::uint64_t{superpages_->total()} * per_superpage : pool.total,
+                      .blocks_per_superpage = per_superpage});
+  }
   return budget;
 }
 
 FitVerdict KvCache::can_admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens) const {
-  return budget().check(rows_bound(prompt_tokens, max_new_tokens));
+  return budget().check({.rows = rows_bound(prompt_tokens, max_new_tokens), .prompt_tokens = prompt_tokens});
 }
 
-SequenceId KvCache::open_slot(std::uint64_t bound_rows) {
+SequenceId KvCache::open_slot(std::uint64_t prompt, std::uint64_t bound_rows) {
   const std::uint32_t s = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[s];
   slot.used = true;
+  slot.prompt = prompt;
   slot.bound = bound_rows;
   return SequenceId(make_id(slot.generation, s));
 }
 
 Result<SequenceId> KvCache::admit(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens) {
   const std::uint64_t bound_rows = rows_bound(prompt_tokens, max_new_tokens);
-  if (const FitVerdict verdict = budget().check(bound_rows); !verdict.ok()) return to_error(verdict);
-  const SequenceId id = open_slot(bound_rows);
+  const AdmissionBudget now = budget();
+  const FitVerdict verdict = now.check({.rows = bound_rows, .prompt_tokens = prompt_tokens});
+  if (!verdict.ok()) return to_error(verdict);
+  const SequenceId id = open_slot(prompt_tokens, bound_rows);
   Slot& slot = slots_[slot_of(id)];
   for (std::uint32_t g = 0; g < groups(); ++g) {
-    slot.claimed[g] = blocks_for_rows(bound_rows, groups_[g].block_tokens);
-    KV_CHECK(groups_[g].ledger.claim(slot.claimed[g], groups_[g].pool.counts()).ok(),
-             "what the budget allows can be claimed");
+    slot.claimed[g] = claim_for(slot, g);
+    KV_CHECK(slot.claimed[g] == now.groups()[g].wanted(bound_rows, prompt_tokens), "the budget counts what is claimed");
+    groups_[g].ledger.claim(slot.claimed[g]);
   }
   return id;
 }
 
-void KvCache::convert(Slot& slot, std::uint32_t group, std::uint32_t blocks) {
+// Rows that the next step may add to it: the rest of its prompt, as many as a step takes, then one.
+std::uint64_t KvCache::step_rows(const Slot& slot) const {
+  if (slot.committed >= slot.prompt) return 1;
+  const std::uint64_t left = slot.prompt - slot.committed;
+  return max_step_rows_ == 0 ? left : std::min(left, max_step_rows_);
+}
+
+std::uint64_t KvCache::most_held(const Slot& slot, std::uint32_t group) const {
+  return blocks_held(slot.bound, groups_[group].reach, step_rows(slot), groups_[group].block_tokens);
+}
+
+// Blocks that it may still take over all of its life.
+std::uint64_t KvCache::growth(const Slot& slot, std::uint32_t group) const {
+  const BlockTable& table = slot.tables[group];
+  return blocks_for_rows(slot.bound, groups_[group].block_tokens) - table.dropped() - table.blocks() +
+         (slot.copy_claimed[group] ? 1 : 0);
+}
+
+// Blocks that it may take before it lets any go. Those it holds alone come back when its window has passed them; those it
+// shares may not. no_longer_alone: as if it shared so many of the former.
+std::uint64_t KvCache::claim_for(const Slot& slot, std::uint32_t group, std::uint64_t no_longer_alone) const {
+  const Group& g = groups_[group];
+  const std::uint64_t all = growth(slot, group);
+  if (g.reach.window == 0) return all;
+  std::uint64_t alone = 0;
+  for (const BlockId block : slot.tables[group].ids()) alone += g.pool.refs(block) == 1 && !g.pool.published(block);
+  alone -= no_longer_alone;
+  const std::uint64_t most = most_held(slot, group);
+  return std::min(all, most > alone ? most - alone : 0);
+}
+
+// To what it may still take. freed: blocks of its own that are free now.
+void KvCache::settle_claim(Slot& slot, std::uint32_t group, std::uint64_t freed) {
+  const std::uint64_t needed = claim_for(slot, group);
+  const std::uint64_t claim = slot.keeps_claims ? std::max(slot.claimed[group] + freed, needed) : needed;
+  if (claim > slot.claimed[group]) groups_[group].ledger.claim(claim - slot.claimed[group]);
+  if (claim < slot.claimed[group]) groups_[group].ledger.give_back(slot.claimed[group] - claim);
+  slot.claimed[group] = claim;
+}
+
+void KvCache::give_back_claim(Slot& slot, std::uint32_t group) {
+  slot.keeps_claims = false;
+  settle_claim(slot, group);
+}
+
+// Claimed blocks become blocks that the pool has free.
+void KvCache::take(Slot& slot, std::uint32_t group, std::uint32_t blocks) {
+  Group& g = groups_[group];
   KV_CHECK(blocks <= slot.claimed[group], "a sequence takes no more than it claimed");
   slot.claimed[group] -= blocks;
-  groups_[group].ledger.convert(blocks);
+  g.ledger.convert(blocks);
+  while (g.draws_superpages && g.pool.counts().free < blocks) g.pool.add_superpage(superpages_->take());
 }
 
 // Makes the last block writable: a copy if it is shared; else the claim for a copy, if there is one, is not needed.
 void KvCache::settle_last_block(Slot& slot, std::uint32_t group) {
   Group& g = groups_[group];
-  if (slot.tables[group].needs_copy(g.pool)) {
+  const bool copied = slot.tables[group].needs_copy(g.pool);
+  if (copied) {
     KV_CHECK(slot.copy_claimed[group], "a shared last block has a claim for its copy");
-    convert(slot, group, 1);
+    take(slot, group, 1);
     const BlockTable::Replaced copy = slot.tables[group].replace_last(g.pool);
-    KV_CHECK(copies_.size() < copies_.capacity(), "clear_copies() once a step");
+    KV_CHECK(copies_left() > 0, "clear_copies() once a step");
     copies_.push_back({group, copy.from, copy.to});
-  } else if (slot.copy_claimed[group]) {
-    --slot.claimed[group];
-    g.ledger.give_back(1);
   }
+  const bool unused = slot.copy_claimed[group] && !copied;
   slot.copy_claimed[group] = false;
+  if (unused) settle_claim(slot, group);
 }
 
 void KvCache::reserve_rows(SequenceId sequence, std::uint32_t n) {
@@ -148,12 +253,27 @@ void KvCache::reserve_rows(SequenceId sequence, std::uint32_t n) {
   KV_CHECK(n <= slot.bound - slot.rows, "a sequence stays within its bound");
   if (n == 0) return;
   for (std::uint32_t g = 0; g < groups(); ++g) {
+    KV_CHECK(groups_[g].reach.window == 0 || slot.rows + n - slot.committed <= step_rows(slot),
+             "a step adds no more rows beside a window than were claimed");
     settle_last_block(slot, g);
-    convert(slot, g, slot.tables[g].blocks_to_append(n));
+    take(slot, g, slot.tables[g].blocks_to_append(n));
     slot.tables[g].append(n, groups_[g].pool);
   }
   slot.rows += n;
   live_rows_ += n;
+}
+
+void KvCache::commit(SequenceId sequence) {
+  Slot& slot = slots_[slot_of(sequence)];
+  slot.committed = slot.rows;
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    Group& group = groups_[g];
+    if (group.reach.window == 0) continue;
+    const std::uint32_t reached = group.reach.first_key(slot.rows) / group.block_tokens, active = group.pool.counts().active;
+    group.left_behind += slot.tables[g].drop_before(reached, group.pool);
+    settle_claim(slot, g, active - group.pool.counts().active);
+    give_back_superpages(group);
+  }
 }
 
 void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
@@ -163,49 +283,104 @@ void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
   for (std::uint32_t g = 0; g < groups(); ++g) {
     Group& group = groups_[g];
     BlockTable& table = slot.tables[g];
-    for (const BlockId block : table.ids().subspan(rows / group.block_tokens))
+    KV_CHECK(group.reach.window == 0 || rows >= slot.committed, "what a window has passed does not come back");
+    for (const BlockId block : table.ids().subspan(rows / group.block_tokens - table.dropped()))
       KV_CHECK(group.pool.refs(block) == 1 && !group.pool.published(block), "truncate() cannot cut into shared blocks");
-    const std::uint32_t before = table.blocks();
+    const std::uint32_t active = group.pool.counts().active;
     table.truncate(rows, group.pool);
-    const std::uint32_t freed = before - table.blocks();
-    KV_CHECK(group.ledger.claim(freed, group.pool.counts()).ok(), "blocks that were just freed can be claimed");
-    slot.claimed[g] += freed;
+    settle_claim(slot, g, active - group.pool.counts().active);
+    give_back_superpages(group);
   }
   live_rows_ -= slot.rows - rows;
   slot.rows = rows;
+  slot.committed = std::min(slot.committed, rows);
+}
+
+bool KvCache::can_share(SequenceId sequence, std::uint32_t rows) const {
+  const Slot& slot = slots_[slot_of(sequence)];
+  for (std::uint32_t g = 0; g < groups(); ++g)
+    if (groups_[g].reach.first_key(rows) / groups_[g].block_tokens < slot.tables[g].dropped()) return false;
+  return rows <= slot.committed;
+}
+
+SharedRows KvCache::sharing(SequenceId sequence, std::uint32_t rows) const {
+  const Slot& slot = slots_[slot_of(sequence)];
+  SharedRows out{.rows = rows};
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    const Group& group = groups_[g];
+    if (group.reach.window == 0) continue;
+    const BlockTable& table = slot.tables[g];
+    const std::uint32_t first = group.reach.first_key(rows) / group.block_tokens, end = rows / group.block_tokens;
+    std::uint64_t alone = 0;
+    for (const BlockId block : table.ids().subspan(first - table.dropped(), end - first))
+      alone += group.pool.refs(block) == 1 && !group.pool.published(block);
+    const std::uint64_t claim = claim_for(slot, g, alone);
+    if (claim > slot.claimed[g]) out.claimed_by_other[g] = static_cast<std::uint32_t>(claim - slot.claimed[g]);
+  }
+  return out;
+}
+
+void KvCache::share_prefix(const BlockTable& from, Slot& slot, std::uint32_t group, std::uint32_t rows) {
+  Group& g = groups_[group];
+  BlockTable& table = slot.tables[group];
+  table.share_front(from, rows, g.reach.first_key(rows) / g.block_tokens, g.pool);
+  slot.claimed[group] = claim_for(slot, group);
+  g.ledger.claim(slot.claimed[group]);
+  const std::uint32_t partial = rows % g.block_tokens;
+  if (partial == 0) return;
+  take(slot, group, 1);
+  table.append(partial, g.pool);
+  KV_CHECK(copies_left() > 0, "clear_copies() once a step");
+  copies_.push_back({group, from.ids()[rows / g.block_tokens - from.dropped()], table.ids().back()});
+}
+
+Result<SequenceId> KvCache::admit_sharing(SequenceId from, std::uint32_t rows, std::uint64_t prompt_tokens,
+                                          std::uint64_t max_new_tokens) {
+  KV_CHECK(rows > 0 && rows < prompt_tokens && can_share(from, rows), "committed rows of a prompt are shared");
+  const std::uint64_t bound_rows = rows_bound(prompt_tokens, max_new_tokens);
+  const FitVerdict verdict = budget().check({.rows = bound_rows, .prompt_tokens = prompt_tokens, .shared = sharing(from, rows)});
+  if (!verdict.ok()) return to_error(verdict);
+  const SequenceId id = open_slot(prompt_tokens, bound_rows);
+  Slot& slot = slots_[slot_of(id)];
+  slot.rows = slot.committed = rows;
+  live_rows_ += rows;
+  Slot& other = slots_[slot_of(from)];
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    share_prefix(other.tables[g], slot, g, rows);
+    settle_claim(other, g);
+  }
+  return id;
 }
 
 Result<SequenceId> KvCache::fork(SequenceId sequence, std::uint64_t bound_rows) {
   Slot& parent = slots_[slot_of(sequence)];
   KV_CHECK(bound_rows >= parent.rows, "a fork has room for what it shares");
   if (bound_rows > max_sequence_rows_) return to_error({Fit::too_long, 0, bound_rows, max_sequence_rows_});
-  if (free_slots_.empty()) return to_error({Fit::no_sequence_slot, 0, 1, 0});
-  std::array<std::uint64_t, kMaxGroups> child_claim{};
-  std::array<bool, kMaxGroups> child_copies{}, parent_copies{};  // who gets a new claim for a copy of the last block
-  for (std::uint32_t g = 0; g < groups(); ++g) {
-    const Group& group = groups_[g];
-    const bool partial = parent.rows % group.block_tokens != 0;
-    child_copies[g] = partial && bound_rows > parent.rows;
-    parent_copies[g] = partial && parent.bound > parent.rows && !parent.copy_claimed[g];
-    child_claim[g] =
-        blocks_for_rows(bound_rows, group.block_tokens) - parent.tables[g].blocks() + (child_copies[g] ? 1 : 0);
-    const std::uint64_t wanted = child_claim[g] + (parent_copies[g] ? 1 : 0);
-    const std::uint64_t claimable = group.ledger.claimable(group.pool.counts());
-    if (wanted > claimable) return to_error({Fit::exhausted, g, wanted, claimable});
-  }
-  const SequenceId id = open_slot(bound_rows);
+  if (free_slots_.size() == slots_for_forks_) return to_error({Fit::no_sequence_slot, 0, 1, 0});
+  // With every block shared, each of the two may come to hold all of what it reaches alone.
+  const SequenceId id = open_slot(parent.prompt, bound_rows);
+  const std::array<bool, kMaxGroups> copies_before = parent.copy_claimed;
   Slot& child = slots_[slot_of(id)];
   child.rows = parent.rows;
+  child.committed = parent.committed;
   live_rows_ += child.rows;
+  std::array<std::uint64_t, kMaxGroups> wanted{};
   for (std::uint32_t g = 0; g < groups(); ++g) {
     Group& group = groups_[g];
-    const std::uint64_t parent_claim = parent_copies[g] ? 1 : 0;
-    KV_CHECK(group.ledger.claim(child_claim[g] + parent_claim, group.pool.counts()).ok(), "checked above");
-    child.claimed[g] = child_claim[g];
-    child.copy_claimed[g] = child_copies[g];
-    parent.claimed[g] += parent_claim;
-    parent.copy_claimed[g] = parent.copy_claimed[g] || parent_copies[g];
+    const bool partial = parent.rows % group.block_tokens != 0;
+    child.copy_claimed[g] = partial && bound_rows > parent.rows;
+    parent.copy_claimed[g] = parent.copy_claimed[g] || (partial && parent.bound > parent.rows);
     child.tables[g].share(parent.tables[g], group.pool);
+    wanted[g] = claim_for(child, g) + claim_for(parent, g) - parent.claimed[g];
+  }
+  if (const FitVerdict verdict = budget().check_blocks(wanted); !verdict.ok()) {
+    release(id);
+    parent.copy_claimed = copies_before;
+    return to_error(verdict);
+  }
+  for (std::uint32_t g = 0; g < groups(); ++g) {
+    settle_claim(parent, g);
+    settle_claim(child, g);
   }
   return id;
 }
@@ -214,15 +389,16 @@ void KvCache::release(SequenceId sequence) {
   const std::uint32_t s = slot_of(sequence);
   Slot& slot = slots_[s];
   for (std::uint32_t g = 0; g < groups(); ++g) {
-    slot.tables[g].truncate(0, groups_[g].pool);
+    slot.tables[g].clear(groups_[g].pool);
     groups_[g].ledger.give_back(slot.claimed[g]);
     slot.claimed[g] = 0;
     slot.copy_claimed[g] = false;
+    give_back_superpages(groups_[g]);
   }
   live_rows_ -= slot.rows;
-  slot.rows = 0;
-  slot.bound = 0;
-  slot.used = false;
+  slot.rows = slot.committed = 0;
+  slot.prompt = slot.bound = 0;
+  slot.used = slot.keeps_claims = false;
   ++slot.generation;
   free_slots_.push_back(s);
 }
@@ -230,13 +406,17 @@ void KvCache::release(SequenceId sequence) {
 Status KvCache::quarantine(std::uint32_t group, BlockId block) {
   Group& g = groups_[group];
   KV_CHECK(g.pool.state(block) == BlockState::free, "only a free block is quarantined here");
-  if (const std::uint64_t claimable = g.ledger.claimable(g.pool.counts()); claimable == 0)
-    return to_error({Fit::exhausted, group, 1, 0});
+  std::array<std::uint64_t, kMaxGroups> wanted{};
+  wanted[group] = 1;
+  if (const FitVerdict verdict = budget().check_blocks(wanted); !verdict.ok()) return to_error(verdict);
   g.pool.quarantine(block);
   return ok_status();
 }
 
-void KvCache::unquarantine(std::uint32_t group, BlockId block) { groups_[group].pool.unquarantine(block); }
+void KvCache::unquarantine(std::uint32_t group, BlockId block) {
+  groups_[group].pool.unquarantine(block);
+  give_back_superpages(groups_[group]);
+}
 
 std::uint32_t KvCache::rows(SequenceId sequence) const { return slots_[slot_of(sequence)].rows; }
 std::uint64_t KvCache::bound(SequenceId sequence) const { return slots_[slot_of(sequence)].bound; }
@@ -248,40 +428,13 @@ const BlockTable& KvCache::table(SequenceId sequence, std::uint32_t group) const
 
 GroupStats KvCache::stats(std::uint32_t group) const {
   const Group& g = groups_[group];
-  return {g.pool.counts(), g.ledger.claimed(), g.ledger.reserved(), g.block_tokens};
-}
-
-void KvCache::check_invariants() const {
-  std::uint32_t used = 0;
-  std::uint64_t rows = 0;
-  for (const Slot& slot : slots_) {
-    used += slot.used ? 1 : 0;
-    rows += slot.rows;
-  }
-  KV_CHECK(rows == live_rows_, "live rows = sum of the sequences' rows");
-  KV_CHECK(used == sequences(), "used slots + free slots = all slots");
-  for (std::uint32_t g = 0; g < groups(); ++g) {
-    const Group& group = groups_[g];
-    std::vector<std::uint32_t> holders(group.pool.counts().total, 0);
-    std::uint64_t claimed = 0;
-    for (const Slot& slot : slots_) {
-      const BlockTable& table = slot.tables[g];
-      KV_CHECK(slot.used || (table.rows() == 0 && slot.claimed[g] == 0), "an unused slot holds nothing");
-      KV_CHECK(table.rows() == slot.rows && slot.rows <= slot.bound, "groups agree on the rows, within the bound");
-      table.check_invariants(group.pool);
-      for (const BlockId block : table.ids()) ++holders[static_cast<std::uint32_t>(block)];
-      claimed += slot.claimed[g];
-      const std::uint64_t growth = blocks_for_rows(slot.bound, group.block_tokens) - table.blocks();
-      KV_CHECK(slot.claimed[g] == growth + (slot.copy_claimed[g] ? 1 : 0), "a claim is what may still be taken");
-      KV_CHECK(slot.copy_claimed[g] || slot.rows == slot.bound || !table.needs_copy(group.pool),
-               "a shared last block that may be written has a claim for its copy");
-    }
-    for (std::uint32_t b = 0; b < holders.size(); ++b)
-      KV_CHECK(holders[b] == group.pool.refs(static_cast<BlockId>(b)), "references = tables that list the block");
-    KV_CHECK(claimed == group.ledger.claimed(), "claimed = sum of the sequences' claims");
-    group.ledger.check_invariants(group.pool.counts());
-    group.pool.check_invariants();
-  }
+  return {.pool = g.pool.counts(),
+          .claimed = g.ledger.claimed(),
+          .reserved = g.ledger.reserved(),
+          .block_tokens = g.block_tokens,
+          .superpages = g.pool.superpages(),
+          .left_behind = g.left_behind,
+          .moved = g.moved};
 }
 
 }  // namespace kvasir::cache

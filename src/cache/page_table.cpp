@@ -32,7 +32,7 @@ void PageTable::add(const BlockTable& table) {
            "more blocks in a step than the page table has room for");
   std::ranges::copy(table.ids(), indices_.get() + begin);
   last_block_len_[sequences_] = static_cast<std::int32_t>(table.last_block_len());
-  first_block_[sequences_] = 0;
+  first_block_[sequences_] = static_cast<std::int32_t>(table.dropped());
   indptr_[++sequences_] = static_cast<std::int32_t>(end);
 }
 

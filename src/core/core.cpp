@@ -11,15 +11,26 @@
 namespace kvasir::core {
 namespace {
 
-void erase_id(std::vector<RequestId>& list, RequestId id) {
-  const auto at = std::ranges::find(list, id);
-  KV_CHECK(at != list.end(), "a request is in the list of its state");
-  list.erase(at);
+cache::KvCacheConfig cache_config_of(const CoreConfig& config) {
+  cache::KvCacheConfig cache = config.cache;
+  cache.max_sequences = config.limits.max_num_seqs;
+  cache.max_step_rows = config.limits.max_num_batched_tokens;
+  return cache;
+}
+
+bool same_prompt(const Request& a, const Request& b) {
+  return std::ranges::equal(std::span(a.tokens).first(a.prompt_tokens), std::span(b.tokens).first(b.prompt_tokens));
 }
 
 std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
 
 }  // namespace
+
+void Core::erase_id(std::vector<RequestId>& list, RequestId id) {
+  const auto at = std::ranges::find(list, id);
+  KV_CHECK(at != list.end(), "a request is in the list of its state");
+  list.erase(at);
+}
 
 Result<Core> Core::create(const CoreConfig& config) {
   KV_TRY(sched::validate(config.limits));
@@ -27,15 +38,13 @@ Result<Core> Core::create(const CoreConfig& config) {
   if (config.max_requests < config.limits.max_num_seqs)
     return Error{ErrorCode::bad_input, fmt::format("max_requests = {}; at least max_num_seqs = {} is needed",
                                                    config.max_requests, config.limits.max_num_seqs)};
-  cache::KvCacheConfig cache_config = config.cache;
-  cache_config.max_sequences = config.limits.max_num_seqs;
+  const cache::KvCacheConfig cache_config = cache_config_of(config);
   KV_ASSIGN(cache::KvCache cache, cache::KvCache::create(cache_config));
   return Core(config, std::move(cache));
 }
 
 std::uint64_t Core::metadata_bytes(const CoreConfig& config) {
-  cache::KvCacheConfig cache_config = config.cache;
-  cache_config.max_sequences = config.limits.max_num_seqs;
+  const cache::KvCacheConfig cache_config = cache_config_of(config);
   constexpr std::uint64_t kRequest = sizeof(Request) + sizeof(std::uint32_t) + 3 * sizeof(RequestId);
   constexpr std::uint64_t kSequence = sizeof(sched::RunningRequest) + sizeof(sched::QueuedRequest) +
                                       sizeof(sched::Chunk) +
@@ -71,13 +80,17 @@ Request& Core::at(RequestId id) {
 }
 
 SubmitVerdict Core::can_submit(const RequestSpec& spec) const {
-  if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok())
+  const bool beams_fit = spec.beams >= 1 && spec.beams <= limits_.max_num_seqs && (spec.beams == 1 || spec.family == 0);
+  if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok() || !beams_fit)
     return {RefusalReason::bad_request, 0, 0, {}};
-  const cache::FitVerdict fit = cache_.can_admit(spec.prompt.size(), spec.max_new_tokens);
+  const cache::FitVerdict fit = cache_.budget().check({.rows = cache::rows_bound(spec.prompt.size(), spec.max_new_tokens),
+                                                       .prompt_tokens = spec.prompt.size(),
+                                                       .sequences = spec.beams});
   if (cache::never_fits(fit.fit))
     return {fit.fit == cache::Fit::too_long ? RefusalReason::context_length : RefusalReason::never_fits, fit.wanted,
             fit.have, fit};
-  if (free_slots_.empty()) return {RefusalReason::known_requests, requests_.size() + 1, requests_.size(), {}};
+  if (free_slots_.size() < spec.beams)
+    return {RefusalReason::known_requests, requests_.size() - free_slots_.size() + spec.beams, requests_.size(), {}};
   if (queue_limits_.max_queued_requests > 0 && queued_.size() >= queue_limits_.max_queued_requests)
     return {RefusalReason::queue_requests, queued_.size() + 1, queue_limits_.max_queued_requests, {}};
   const std::uint64_t tokens = queued_tokens_ + spec.prompt.size();
@@ -91,23 +104,43 @@ Result<RequestId> Core::submit(const RequestSpec& spec) {
     refused_.add(verdict.reason);
     if (verdict.reason != RefusalReason::bad_request) return to_error(verdict);
     KV_TRY(sched::validate_priority(spec.priority));
-    return Error{ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"};
+    if (spec.prompt.empty()) return Error{ErrorCode::bad_input, "the prompt has 0 tokens; at least 1 is needed"};
+    return Error{ErrorCode::bad_input, fmt::format("beams is {}, valid: 1 to max_num_seqs = {}, not in a family", spec.beams,
+                                                   limits_.max_num_seqs)};
   }
+  Request& request = new_request(spec);
+  request.state = RequestState::queued;
+  if (spec.beams > 1) {
+    Beams& beams = beams_.emplace_back();
+    beams.members.push_back(request.id);
+    while (beams.members.size() < spec.beams) {
+      Request& member = new_request(spec);
+      member.leader = request.id;
+      member.state = RequestState::unborn;
+      beams.members.push_back(member.id);
+    }
+    beams.next.reserve(spec.beams);
+  }
+  insert_in_order(queued_, request.id);
+  queued_tokens_ += request.prompt_tokens;
+  return request.id;
+}
+
+Request& Core::new_request(const RequestSpec& spec) {
   const std::uint32_t slot = free_slots_.back();
   free_slots_.pop_back();
   Request& request = requests_[slot];
-  request.id = RequestId(serial_++ * requests_.size() + slot);
-  request.state = RequestState::queued;
+  request.id = request.leader = RequestId(serial_++ * requests_.size() + slot);
   request.prompt_tokens = static_cast<std::uint32_t>(spec.prompt.size());
   request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
   request.priority = spec.priority;
   request.arrived_us = spec.arrived_us;
+  request.family = spec.family;
+  request.beams = spec.beams;
   request.place = sched::place_of(policy_, request.id, spec.priority, spec.arrived_us);
   request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
   request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
-  insert_in_order(queued_, request.id);
-  queued_tokens_ += request.prompt_tokens;
-  return request.id;
+  return request;
 }
 
 void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
@@ -119,7 +152,8 @@ void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
 void Core::drop_unservable_heads() {
   while (!queued_.empty()) {
     Request& head = at(queued_.front());
-    const cache::FitVerdict verdict = cache_.can_admit(head.prompt_tokens, head.max_new_tokens);
+    const cache::FitVerdict verdict =
+        cache_.budget().check({.rows = bound_rows(head), .prompt_tokens = head.prompt_tokens, .sequences = head.beams});
     if (!cache::never_fits(verdict.fit)) return;
     head.refusal = verdict;
     finish(head, FinishReason::error);
@@ -130,32 +164,76 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
   KV_CHECK(!in_flight_, "one step is in flight at a time: apply() or abandon() it first");
   cache_.clear_copies();
   drop_unservable_heads();
+  if (!queued_.empty()) cache_.compact(at(queued_.front()).prompt_tokens, at(queued_.front()).max_new_tokens);
   running_views_.clear();
   for (const RequestId id : running_) {
     const Request& r = at(id);
     running_views_.push_back({id, r.computed, static_cast<std::uint32_t>(r.tokens.size()),
                               r.state == RequestState::decoding, r.max_new_tokens > 0});
   }
-  queued_views_.clear();
-  const std::size_t viewed = std::min(queued_.size(), limits_.max_num_seqs + std::size_t{1});
-  for (const RequestId id : std::span(queued_).first(viewed)) {
-    const Request& r = at(id);
-    queued_views_.push_back({id, bound_rows(r), r.prompt_tokens, r.max_new_tokens > 0});
-  }
+  view_queue();
   sched::plan({running_views_, queued_views_, cache_.budget(), limits_, cost_.coefficients()}, now_us, plan_);
   start_step();
   return plan_;
 }
 
+// What may be admitted, as far down the queue as there could be places. Who could share a prompt that is being computed, or
+// will be in this step, waits for it and stands in nobody's way.
+void Core::view_queue() {
+  queued_views_.clear();
+  awaiting_prompt_ = 0;
+  const std::size_t most = limits_.max_num_seqs + std::size_t{1};
+  for (const RequestId id : queued_) {
+    if (queued_views_.size() == most) return;
+    const Request& r = at(id);
+    const Sharing sharing = sharing_of(r);
+    if (sharing.waits) {
+      ++awaiting_prompt_;
+      continue;
+    }
+    queued_views_.push_back({.id = id,
+                             .bound_rows = bound_rows(r),
+                             .prompt_tokens = r.prompt_tokens,
+                             .wants_logits = r.max_new_tokens > 0,
+                             .sequences = r.beams,
+                             .shared = sharing.rows > 0 ? cache_.sharing(sharing.from, sharing.rows) : cache::SharedRows()});
+  }
+}
+
+// All rows of the prompt but the last: that one's logits are the request's own first token.
+Core::Sharing Core::sharing_of(const Request& request) const {
+  Sharing sharing;
+  if (request.family == 0 || request.prompt_tokens < 2) return sharing;
+  const std::uint32_t rows = request.prompt_tokens - 1;
+  for (const RequestId id : running_) {
+    const Request& other = *find(id);
+    if (other.family != request.family || !same_prompt(other, request)) continue;
+    if (other.computed >= rows && cache_.can_share(other.sequence, rows)) return {.from = other.sequence, .rows = rows};
+    sharing.waits = sharing.waits || other.computed < rows;
+  }
+  for (const sched::QueuedRequest& before : queued_views_) {
+    const Request& other = *find(before.id);
+    if (other.id == request.id) break;
+    sharing.waits = sharing.waits || (other.family == request.family && before.shared.rows == 0 && same_prompt(other, request));
+  }
+  return sharing;
+}
+
 void Core::start_step() {
   for (const RequestId id : plan_.admitted) {
     Request& request = at(id);
-    KV_CHECK(queued_.front() == id, "requests are admitted in their order");
-    Result<SequenceId> sequence = cache_.admit(request.prompt_tokens, request.max_new_tokens);
+    const Sharing sharing = sharing_of(request);
+    Beams* const beams = request.beams > 1 ? beams_of(id) : nullptr;
+    Result<SequenceId> sequence =
+        beams != nullptr ? cache_.admit_forking(request.prompt_tokens, request.max_new_tokens, request.beams, beams->reserve)
+        : sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prompt_tokens, request.max_new_tokens)
+                         : cache_.admit(request.prompt_tokens, request.max_new_tokens);
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
     request.sequence = *sequence;
+    request.computed = request.shared_rows = sharing.rows;
+    shared_rows_ += sharing.rows;
     request.state = RequestState::prefilling;
-    queued_.erase(queued_.begin());
+    erase_id(queued_, id);
     queued_tokens_ -= request.prompt_tokens;
     insert_in_order(running_, id);
   }
@@ -166,6 +244,7 @@ void Core::start_step() {
     request.in_flight = chunk.token_count;
   }
   in_flight_ = !plan_.empty();
+  KV_CHECK(in_flight_ || cache_.copies().empty(), "blocks move only before a step");
 }
 
 void Core::apply(std::span<const TokenResult> results, double step_s) {
@@ -175,7 +254,7 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
   std::size_t next = 0;
   for (const sched::Chunk& chunk : plan_.chunks) {
     const TokenResult* result = nullptr;
-    if (chunk.wants_logits) {
+    if (chunk.wants_logits && at(chunk.request).beams == 1) {
       KV_CHECK(next < results.size() && results[next].request == chunk.request,
                "one result for each chunk that wants logits, in plan order");
       result = &results[next++];
@@ -183,13 +262,15 @@ void Core::apply(std::span<const TokenResult> results, double step_s) {
     apply_chunk(at(chunk.request), chunk, result);
   }
   KV_CHECK(next == results.size(), "no results beyond the plan's");
+  settle_beams();
   cost_.observe(plan_.work, step_s);
 }
 
 void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result) {
   request.in_flight = 0;
   request.computed += chunk.token_count;
-  if (request.cancel_requested) return finish(request, FinishReason::cancelled);
+  if (request.cancel_requested && request.beams == 1) return finish(request, FinishReason::cancelled);
+  cache_.commit(request.sequence);
   if (request.computed < request.prompt_tokens) return;
   request.state = RequestState::decoding;
   if (result != nullptr) {
@@ -197,7 +278,7 @@ void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenR
     request.tokens.push_back(result->token);
     if (result->stop) return finish(request, FinishReason::stop);
   }
-  if (request.generated() == request.max_new_tokens) finish(request, FinishReason::length);
+  if (request.generated() == request.max_new_tokens && request.beams == 1) finish(request, FinishReason::length);
 }
 
 void Core::abandon() {
@@ -207,8 +288,10 @@ void Core::abandon() {
     Request& request = at(chunk.request);
     request.in_flight = 0;
     cache_.truncate(request.sequence, request.computed);
-    if (request.cancel_requested) finish(request, FinishReason::cancelled);
+    if (request.cancel_requested && request.beams == 1) finish(request, FinishReason::cancelled);
   }
+  for (Beams& beams : beams_) beams.next.clear(), beams.end = FinishReason::none;
+  settle_beams();
 }
 
 bool Core::cancel(RequestId id) {
@@ -222,6 +305,7 @@ bool Core::cancel(RequestId id) {
 }
 
 void Core::finish(Request& request, FinishReason reason) {
+  if (request.beams > 1) return finish_beams(*beams_of(request.id), reason);
   if (request.running()) {
     cache_.release(request.sequence);
     request.sequence = SequenceId();
@@ -238,17 +322,24 @@ void Core::finish(Request& request, FinishReason reason) {
 void Core::forget(RequestId id) {
   KV_CHECK(at(id).state == RequestState::finished, "only a finished request is forgotten");
   erase_id(finished_, id);
-  at(id) = Request();
-  free_slots_.push_back(slot_of(id));
+  drop(at(id));
+}
+
+void Core::drop(Request& request) {
+  const std::uint32_t slot = slot_of(request.id);
+  request = Request();
+  free_slots_.push_back(slot);
 }
 
 CoreStats Core::stats() const {
   return {.queued = static_cast<std::uint32_t>(queued_.size()),
           .running = static_cast<std::uint32_t>(running_.size()),
           .finished = static_cast<std::uint32_t>(finished_.size()),
+          .awaiting_prompt = awaiting_prompt_,
           .in_flight_chunks = in_flight_ ? static_cast<std::uint32_t>(plan_.chunks.size()) : 0,
           .queued_tokens = queued_tokens_,
           .submitted = serial_,
+          .shared_rows = shared_rows_,
           .refused = refused_,
           .steps = steps_};
 }
@@ -260,11 +351,13 @@ void Core::check_invariants() const {
   const auto place = [this](RequestId id) { return find(id)->place; };
   KV_CHECK(std::ranges::is_sorted(queued_, {}, place), "the queue is in its order");
   KV_CHECK(std::ranges::is_sorted(running_, {}, place), "admitted requests are in their order");
-  std::size_t known = 0;
+  std::size_t known = 0, unborn = 0;
   std::uint64_t queued_tokens = 0;
   for (const Request& r : requests_) {
     if (!r.id.valid()) continue;
     ++known;
+    unborn += r.state == RequestState::unborn ? 1 : 0;
+    KV_CHECK(r.beams == 1 || find(r.leader) != nullptr, "beams end together");
     if (r.state == RequestState::queued) queued_tokens += r.prompt_tokens;
     KV_CHECK(r.place == sched::place_of(policy_, r.id, r.priority, r.arrived_us), "a place follows from the policy");
     KV_CHECK(find(r.id) == &r, "a request is in the slot of its id");
@@ -279,7 +372,7 @@ void Core::check_invariants() const {
     KV_CHECK(!r.running() || cache_.rows(r.sequence) == r.computed + r.in_flight, "the cache has the rows computed");
     KV_CHECK(!r.running() || cache_.bound(r.sequence) == bound_rows(r), "the claim is the bound");
   }
-  KV_CHECK(known == queued_.size() + running_.size() + finished_.size(), "queued + running + finished = known");
+  KV_CHECK(known == queued_.size() + running_.size() + finished_.size() + unborn, "queued + running + finished + unborn = known");
   KV_CHECK(queued_tokens == queued_tokens_, "queued tokens are those of queued requests");
   KV_CHECK(known + free_slots_.size() == requests_.size(), "known + free slots = all slots");
   KV_CHECK(running_.size() == cache_.sequences(), "one cache sequence for each running request");

@@ -33,7 +33,7 @@ struct QueueLimits {
 };
 
 struct CoreConfig {
-  cache::KvCacheConfig cache;  // max_sequences is set from limits.max_num_seqs
+  cache::KvCacheConfig cache;  // max_sequences and max_step_rows are set from limits
   sched::Limits limits;
   std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
   sched::QueuePolicy policy;
@@ -48,11 +48,19 @@ struct TokenResult {
   bool stop = false;  // end of text or a stop string: the caller decides
 };
 
+// How a beam goes on: from where beam `from` of the same request stood (0 .. beams - 1), with this token.
+struct BeamStep {
+  std::uint32_t from = 0;
+  TokenId token = 0;
+};
+
 struct CoreStats {
   std::uint32_t queued = 0, running = 0, finished = 0;
+  std::uint32_t awaiting_prompt = 0;  // of those queued, seen by the last plan(): one of their family computes it
   std::uint32_t in_flight_chunks = 0;
   std::uint64_t queued_tokens = 0;  // prompt tokens of those queued
   std::uint64_t submitted = 0;      // since creation
+  std::uint64_t shared_rows = 0;    // of prompts, that another of the family had computed; since creation
   RefusalCounts refused;            // by submit, since creation
   std::uint64_t steps = 0;          // applied
 };
@@ -76,8 +84,16 @@ class Core {
   // The reference is valid until the next plan(). REQUIRES: no step in flight.
   const sched::StepPlan& plan(std::uint64_t now_us);
 
+  // What the step in flight brought beams, in the place of results: how each goes on, or that they end. Before apply(), once,
+  // when the prompt is computed and in each step after. REQUIRES: the first of them is in the plan with wants_logits; next: one
+  // a beam, until the first call all from 0; max_new_tokens is not reached.
+  void continue_beams(RequestId leader, std::span<const BeamStep> next);
+  void end_beams(RequestId leader, FinishReason reason);
+  // The beams of a request, in order: those that branched; itself first.
+  std::span<const RequestId> beams(RequestId leader) const;
+
   // The step in flight has been computed: one mutating pass. results: one for each chunk with wants_logits, in plan
-  // order (those of cancelled requests too; they are dropped). step_s: how long it took, from plan() to here; 0 if it
+  // order (those of cancelled requests too; they are dropped); none for beams. step_s: how long it took, from plan() to here; 0 if it
   // was not measured. REQUIRES: a step in flight.
   void apply(std::span<const TokenResult> results, double step_s = 0);
   // The step in flight was not computed: its rows are given back, requests stay where they were.
@@ -111,9 +127,32 @@ class Core {
 
  private:
   Core(const CoreConfig& config, cache::KvCache cache);
+  static void erase_id(std::vector<RequestId>& list, RequestId id);
   Request& at(RequestId id);
   std::uint32_t slot_of(RequestId id) const { return static_cast<std::uint32_t>(id.value % requests_.size()); }
+  // Requests that go on from each other.
+  struct Beams {
+    std::vector<RequestId> members;     // the leader first
+    cache::ForkReserve reserve;         // while admitted
+    std::vector<BeamStep> next;         // of the step in flight; empty: nothing said yet
+    FinishReason end = FinishReason::none;
+    bool branched = false;
+  };
+  Request& new_request(const RequestSpec& spec);
+  Beams* beams_of(RequestId leader);
+  void settle_beams();
+  void branch(Beams& beams);
+  void finish_beams(Beams& beams, FinishReason reason);
+  void drop(Request& request);
   void insert_in_order(std::vector<RequestId>& list, RequestId id);
+  // What a queued request can begin with: rows of a running one; or it waits until there are.
+  struct Sharing {
+    SequenceId from = {};
+    std::uint32_t rows = 0;
+    bool waits = false;
+  };
+  Sharing sharing_of(const Request& request) const;
+  void view_queue();
   void drop_unservable_heads();
   void start_step();
   void finish(Request& request, FinishReason reason);
@@ -128,11 +167,13 @@ class Core {
   std::vector<RequestId> queued_, running_, finished_;  // by place, by place, in order of ending
   std::vector<sched::RunningRequest> running_views_;    // scratch for plan()
   std::vector<sched::QueuedRequest> queued_views_;
+  std::uint32_t awaiting_prompt_ = 0;
+  std::vector<Beams> beams_;
   sched::StepPlan plan_;
   bool in_flight_ = false;
   sched::StepCost cost_;
   std::uint64_t queued_tokens_ = 0;
-  std::uint64_t serial_ = 0, steps_ = 0;
+  std::uint64_t serial_ = 0, steps_ = 0, shared_rows_ = 0;
   RefusalCounts refused_;
 };
 

@@ -12,6 +12,8 @@ std::string_view to_string(RequestState state) {
       return "decoding";
     case RequestState::finished:
       return "finished";
+    case RequestState::unborn:
+      return "unborn";
   }
   return "?";
 }

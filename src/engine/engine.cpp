@@ -49,6 +49,10 @@ Status check_against(const GenerateRequest& request, const PoolConfig& config, s
                                                      request.prompt[i], vocabulary - 1)};
     }
   }
+  if (request.beam.width > config.max_sequences) {
+    return Error{ErrorCode::bad_input, fmt::format("beam width is {}, valid: up to max-num-seqs = {}", request.beam.width,
+                                                   config.max_sequences)};
+  }
   if (!request.stop.empty() && !has_tokenizer) {
     return Error{ErrorCode::bad_input, "stop strings need a tokenizer, and this engine works on token ids alone"};
   }
@@ -77,16 +81,11 @@ std::string dtype_name(format::KvFormat format) {
 Status Engine::check(const GenerateRequest& request) const {
   const State& s = *state_;
   KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
-  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
-  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
-  for (std::uint32_t group = 0; group < s.groups(); ++group) {
-    const std::uint64_t wanted = cache::blocks_for_rows(rows, s.config.block_tokens);
-    const std::uint64_t have = s.store.blocks(group);
-    if (wanted > have) {
-      return cache::to_error({.fit = cache::Fit::too_large, .group = group, .wanted = wanted, .have = have});
-    }
-  }
-  return ok_status();
+  const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
+  const cache::FitVerdict fit = s.whole.check({.rows = cache::rows_bound(request.prompt.size(), limit),
+                                              .prompt_tokens = request.prompt.size(),
+                                              .sequences = std::max(request.beam.width, 1u)});
+  return fit.ok() ? ok_status() : Status(cache::to_error(fit));
 }
 
 Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* why) {
@@ -110,12 +109,19 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
     return refuse(valid.error());
   }
 
-  const std::uint32_t limit = output_limit(request, s.config, s.store.plan().max_rows());
-  const core::RequestSpec spec{request.prompt, limit, request.priority, platform::monotonic_ns() / 1000};
+  const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
+  const bool scored = request.prompt_logits || request.prompt_logprobs >= 0;   // it wants every row of its prompt computed
+  const core::RequestSpec spec{.prompt = request.prompt,
+                               .max_new_tokens = limit,
+                               .priority = request.priority,
+                               .arrived_us = platform::monotonic_ns() / 1000,
+                               .family = scored || request.beam.width > 1 ? 0 : request.family,
+                               .beams = std::max(request.beam.width, 1u)};
   verdict = s.core.can_submit(spec);
   Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
   auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
+  s.begin_beams(*live, request, limit);
   const Status backed = s.populate_for(*live);
   if (!backed.ok()) {
     s.core.cancel(*id);
@@ -131,9 +137,10 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
 bool Engine::cancel(RequestId id) {
   State& s = *state_;
   KV_CHECK(!s.in_step, "calls into an engine do not nest");
-  s.remember_blocks(id);
-  if (!s.core.cancel(id)) return false;
-  s.poison_remembered();
+  s.remember_active();
+  const bool cancelled = s.core.cancel(id);
+  s.poison_freed();
+  if (!cancelled) return false;
   s.forget(id);
   ++s.totals.cancelled;
   return true;
@@ -150,13 +157,14 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   const sched::StepPlan& plan = s.core.plan(start / 1000);
   report.waiting = queue_reason(plan.waiting);
   // The plan looks no further down the queue than sequences could run at once.
-  if (report.waiting == QueueReason::none && s.core.stats().queued > 0) report.waiting = QueueReason::sequence_limit;
+  const core::CoreStats life = s.core.stats();
+  if (report.waiting == QueueReason::none && life.queued > life.awaiting_prompt) report.waiting = QueueReason::sequence_limit;
   if (plan.empty()) {
     s.emit_ended(out);
     s.in_step = false;
     return report;
   }
-  s.batch.build(s.core, [&s](RequestId id) { return s.live.at(id)->prompt_logits_from; });
+  s.batch.build(s.core, [&s](RequestId id) { return s.live_of(id).prompt_logits_from; });
   for (const cache::CopyBlock& copy : s.core.copies()) s.store.copy_block(copy.group, copy.from, copy.to);
   const std::uint64_t planned = platform::monotonic_ns();
   s.forward.run(s.batch.input());
@@ -164,9 +172,10 @@ StepReport Engine::step(std::vector<TokenOutput>& out) {
   s.sample();
   const std::uint64_t sampled = platform::monotonic_ns();
   s.emit(out);
+  s.remember_active();
   s.core.apply(s.results, platform::seconds_between(start, platform::monotonic_ns()));
   s.emit_ended(out);
-  s.poison_remembered();
+  s.poison_freed();
   const std::uint64_t end = platform::monotonic_ns();
 
   report.ran = true;
@@ -199,21 +208,33 @@ bool Engine::has_work() const { return !state_->core.idle() || !state_->core.fin
 
 CacheAccounting Engine::accounting() const {
   const State& s = *state_;
+  const cache::KvCache& cache = s.core.cache();
+  const store::StorePlan& plan = s.store.plan();
   CacheAccounting a;
   for (std::uint32_t group = 0; group < s.groups(); ++group) {
-    const cache::GroupStats stats = s.core.cache().stats(group);
-    const std::uint64_t bytes = s.store.view(group).layout.block_bytes();
+    const cache::GroupStats stats = cache.stats(group);
+    const std::uint64_t bytes = plan.groups[group].layout.block_bytes();
     a.active_bytes += stats.pool.active * bytes;
     a.cached_bytes += stats.pool.cached * bytes;
     a.free_bytes += stats.pool.free * bytes;
     a.quarantined_bytes += stats.pool.quarantined * bytes;
     a.claimed_bytes += stats.claimed * bytes;
+    a.slack_bytes += stats.superpages * plan.tail_bytes(group);
     a.active_blocks += stats.pool.active;
+    a.cached_blocks += stats.pool.cached;
+    a.free_blocks += stats.pool.free;
+    a.quarantined_blocks += stats.pool.quarantined;
     a.total_blocks += stats.pool.total;
+    a.allocated_rows = std::max(a.allocated_rows, (std::uint64_t{stats.pool.active} + stats.pool.cached) * stats.block_tokens);
+    a.claimed_rows = std::max(a.claimed_rows, stats.claimed * stats.block_tokens);
   }
-  a.live_rows = s.core.cache().live_rows();
-  a.slack_bytes = s.store.plan().slack_bytes;
-  a.total_bytes = s.store.plan().capacity_bytes;
+  const std::uint64_t free_blocks = std::uint64_t{cache.free_superpages()} * plan.groups[0].blocks_per_superpage;
+  a.free_blocks += free_blocks;
+  a.total_blocks += free_blocks;
+  a.free_bytes += cache.free_superpages() * plan.superpage_bytes;
+  a.live_rows = cache.live_rows();
+  a.slack_bytes += plan.slack_bytes;
+  a.total_bytes = plan.capacity_bytes;
   return a;
 }
 
@@ -224,6 +245,7 @@ EngineStats Engine::stats() const {
   stats.waiting = core.queued;
   stats.running = core.running;
   stats.queued_prompt_tokens = core.queued_tokens;
+  stats.shared_prompt_tokens = core.shared_rows;
   stats.step_cost = state_->core.step_cost().coefficients();
   return stats;
 }
@@ -241,7 +263,7 @@ EffectiveSettings Engine::effective() const {
   e.max_num_seqs = s.config.max_sequences;
   e.max_model_len = s.config.max_model_len;
   e.max_queued = s.config.max_queued;
-  e.max_rows = s.store.plan().max_rows();
+  e.max_rows = s.max_rows();
   e.kv_cache_bytes = s.store.plan().capacity_bytes - s.store.plan().slack_bytes;
   e.kv_format = s.config.kv_format;
   e.kv_cache_dtype = dtype_name(s.config.kv_format);
@@ -260,7 +282,9 @@ void Engine::check_invariants() const {
   KV_CHECK(a.active_bytes + a.cached_bytes + a.free_bytes + a.quarantined_bytes + a.slack_bytes == a.total_bytes,
            "active + cached + free + quarantined + slack = total");
   const core::CoreStats stats = s.core.stats();
-  KV_CHECK(s.live.size() == std::size_t{stats.queued} + stats.running, "one record a request that goes on");
+  std::size_t led = 0;   // beams are one request
+  for (const RequestId id : s.core.running()) led += s.core.find(id)->leader == id ? 1 : 0;
+  KV_CHECK(s.live.size() == stats.queued + led, "one record a request that goes on");
   for (std::uint32_t group = 0; group < s.groups(); ++group) {
     std::uint64_t bounds = 0;
     for (const auto& [id, live] : s.live) bounds += s.bound_blocks(*live, group);

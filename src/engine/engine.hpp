@@ -63,8 +63,10 @@ struct CacheAccounting {
   std::uint64_t active_bytes = 0, cached_bytes = 0, free_bytes = 0, quarantined_bytes = 0, slack_bytes = 0;
   std::uint64_t total_bytes = 0;     // kv_cache_bytes as given or chosen
   std::uint64_t claimed_bytes = 0;   // what admitted requests may still take
-  std::uint64_t active_blocks = 0, total_blocks = 0;
-  std::uint64_t live_rows = 0;       // token rows that requests hold
+  // Of all groups; superpages that no group has count as the first group's.
+  std::uint64_t active_blocks = 0, cached_blocks = 0, free_blocks = 0, quarantined_blocks = 0, total_blocks = 0;
+  std::uint64_t live_rows = 0;       // token rows of requests
+  std::uint64_t allocated_rows = 0, claimed_rows = 0;   // that blocks held or claimed have room for, in the fullest group
   bool operator==(const CacheAccounting&) const = default;
 };
 
@@ -73,6 +75,7 @@ struct EngineStats {
   std::uint32_t waiting = 0, running = 0;   // requests
   std::uint64_t steps = 0;
   std::uint64_t prefill_tokens = 0, decode_tokens = 0;   // rows computed since the start
+  std::uint64_t shared_prompt_tokens = 0;   // rows of prompts that another request of the family had computed
   std::uint64_t finished = 0, cancelled = 0, refused = 0;   // requests since the start
   double forward_s = 0, sample_s = 0, total_s = 0;          // seconds since the start, all steps
   core::RefusalCounts refusals;              // `refused`, by reason

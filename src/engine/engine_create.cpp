@@ -26,22 +26,18 @@ std::uint64_t measured(std::optional<std::uint64_t> before, std::optional<std::u
 }
 
 MemoryLine cache_line(const store::KvStore& store) {
+  const store::StorePlan& plan = store.plan();
   std::string how;
-  for (const store::GroupPlan& group : store.plan().groups) {
-    if (!how.empty()) how += " + ";
-    how += fmt::format("{} blocks x {} B", group.blocks, group.layout.block_bytes());
+  for (const store::GroupPlan& group : plan.groups) {
+    if (!how.empty()) how += " or ";
+    how += fmt::format("{} blocks x {} B", group.blocks_per_superpage, group.layout.block_bytes());
   }
-  std::uint64_t computed = 0;
-  for (const store::GroupPlan& group : store.plan().groups) computed += group.bytes();
-  return {"cache", computed, store.arena().size(), how};
+  if (plan.groups.size() > 1) how = fmt::format("{} superpages of {}", plan.superpages, how);
+  return {"cache", plan.arena_bytes, store.arena().size(), how};
 }
 
 MemoryLine slack_line(const store::KvStore& store) {
-  std::uint64_t blocks = 0;
-  for (std::uint32_t group = 0; group < store.groups(); ++group) {
-    blocks += std::uint64_t{store.blocks(group)} * store.view(group).layout.block_bytes();
-  }
-  return {"slack", store.plan().slack_bytes, store.plan().capacity_bytes - blocks, "what whole blocks leave of the cache"};
+  return {"slack", store.plan().slack_bytes, store.plan().capacity_bytes - store.arena().size(), "what whole blocks leave of the cache"};
 }
 
 }  // namespace
@@ -88,7 +84,8 @@ Engine::State::State(const PoolConfig& pool_config, std::shared_ptr<const model:
       pool(config.threads), store(std::move(kv_store)), core(std::move(life)), batch(std::move(step_batch)),
       allocated_before_workspace(platform::allocated_bytes()), forward(model, forward_limits(config), pool),
       sampler(model->geometry().vocabulary, config.threads, model->options().isa),
-      allocated_after_workspace(platform::allocated_bytes()), live_blocks(store.groups(), 0), freed(store.groups()) {
+      allocated_after_workspace(platform::allocated_bytes()), live_blocks(store.groups(), 0), active(store.groups()),
+      whole(core.cache().budget()) {
   live.reserve(config.max_queued);
   ended.reserve(config.max_queued);
   finished.reserve(config.max_queued);
@@ -96,7 +93,7 @@ Engine::State::State(const PoolConfig& pool_config, std::shared_ptr<const model:
   row_requests.reserve(config.max_batched_tokens);
   results.reserve(config.max_sequences);
   for (std::uint32_t group = 0; config.poison_free && group < groups(); ++group) {
-    freed[group].reserve(store.blocks(group));
+    active[group].reserve(store.blocks(group));
   }
 }
 

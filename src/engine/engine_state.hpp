@@ -2,6 +2,7 @@
 // Thread rule: the engine's.
 #pragma once
 
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cache/footprint.hpp"
 #include "core/core.hpp"
 #include "engine/answer.hpp"
+#include "engine/beam_search.hpp"
 #include "engine/engine.hpp"
 #include "engine/logit_rules.hpp"
 #include "engine/sampler.hpp"
@@ -35,6 +37,10 @@ struct Live {
   std::uint32_t prompt_logits_from;   // logits of the prompt's rows from here on are wanted; the last row's always
   std::uint64_t bound_rows;   // most rows it may ever store
   Answer answer;
+  std::optional<BeamSearch> beams;
+  GenerateRequest beam_request;          // what asked for them, without the prompt
+  bool offered = false;                  // they have this step's logits
+  std::deque<std::string> beam_texts;    // of their answers' tokens: outputs point into them
   bool reported = false;      // its last output has been given
   std::string error;
 };
@@ -64,12 +70,17 @@ struct Engine::State {
   std::vector<Live*> row_requests;               // whose each row is
   std::vector<core::TokenResult> results;
   std::vector<std::uint64_t> live_blocks;        // [group] bounds of all live requests, added up
-  std::vector<std::vector<BlockId>> freed;       // [group] scratch of poisoning: blocks about to be freed
+  std::vector<std::vector<BlockId>> active;      // [group] scratch of poisoning: blocks that may be about to be freed
+  const cache::AdmissionBudget whole;            // what the cache can hold while it holds nothing
   std::vector<RequestId> finished;               // scratch
   EngineStats totals;                            // counters only
   bool in_step = false;
 
   std::uint32_t groups() const { return store.groups(); }
+  // The record of a request, or of the beams that it is one of.
+  Live& live_of(RequestId id) { return *live.at(core.find(id)->leader); }
+  // Rows that one request alone could have.
+  std::uint64_t max_rows() const { return store.plan().max_rows(config.max_batched_tokens); }
   std::uint64_t active_bytes() const;
   std::uint64_t bound_blocks(const Live& request, std::uint32_t group) const;
   // Makes the memory behind the claims of all live requests and this one resident. Errors: the store's; nothing changed.
@@ -80,12 +91,17 @@ struct Engine::State {
   // The parts of a step, in order.
   void sample();
   void add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits);
+  // Beam searches: their logits instead of rows to sample; how they go on, told to the core; their answers when they are over.
+  void begin_beams(Live& request, const GenerateRequest& asked, std::uint32_t max_tokens);
+  void offer_to_beams(Live& request, RequestId beam, std::span<const float> logits);
+  void advance_beams(std::vector<TokenOutput>& out);
+  void emit_beams(Live& request, std::vector<TokenOutput>& out);
   void emit(std::vector<TokenOutput>& out);
   void emit_answer(const SampleRow& row, Live& request, TokenOutput& output);
   void emit_ended(std::vector<TokenOutput>& out);
-  // Poisoning, for tests: remembers the blocks of a request about to end; fills them once they are free.
-  void remember_blocks(RequestId id);
-  void poison_remembered();
+  // Poisoning, for tests: remembers the blocks in use; fills those that are free by now, before others can be given them.
+  void remember_active();
+  void poison_freed();
 };
 
 }  // namespace kvasir::engine

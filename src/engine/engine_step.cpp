@@ -30,7 +30,9 @@ std::uint64_t Engine::State::active_bytes() const {
 }
 
 std::uint64_t Engine::State::bound_blocks(const Live& request, std::uint32_t group) const {
-  return cache::blocks_for_rows(request.bound_rows, store.view(group).layout.block_tokens());
+  const std::uint64_t one = format::blocks_held(request.bound_rows, store.plan().groups[group].reach,
+                                                config.max_batched_tokens, store.view(group).layout.block_tokens());
+  return one * (request.beams ? request.beams->width() : 1);
 }
 
 Status Engine::State::populate_for(const Live& request) {
@@ -77,8 +79,9 @@ void Engine::State::sample() {
 // The row of the token fed at `position`: the last one of a chunk may be sampled from, those of a prompt scored.
 void Engine::State::add_row(const sched::Chunk& chunk, std::uint32_t position, std::span<const float> logits) {
   const core::Request& life = *core.find(chunk.request);
-  Live& request = *live.at(chunk.request);
+  Live& request = live_of(chunk.request);
   const bool last = position + 1 == chunk.first_position + chunk.token_count;
+  if (request.beams && last && chunk.wants_logits) return offer_to_beams(request, chunk.request, logits);
   const bool scored = request.scoring.logprobs >= 0 && position + 1 < life.prompt_tokens;
   if (!scored && !(last && chunk.wants_logits)) return;
   SampleRow& row = rows.emplace_back();
@@ -108,11 +111,7 @@ void Engine::State::emit(std::vector<TokenOutput>& out) {
     if (!output.prompt) emit_answer(row, request, output);
     output.completion_tokens = request.answer.tokens();
   }
-  for (const sched::Chunk& chunk : core.current_plan().chunks) {   // scored prompts end without a token
-    const core::Request& request = *core.find(chunk.request);
-    const bool scored = chunk.first_position + chunk.token_count == request.prompt_tokens && !chunk.wants_logits;
-    if (scored) remember_blocks(chunk.request);
-  }
+  advance_beams(out);
   totals.peak_active_bytes = std::max(totals.peak_active_bytes, active_bytes());
 }
 
@@ -126,7 +125,6 @@ void Engine::State::emit_answer(const SampleRow& row, Live& request, TokenOutput
   output.stop_token = push.stop_token;
   if (push.finish == FinishReason::none) return;
   request.reported = true;
-  remember_blocks(request.id);
 }
 
 // Requests that the core has finished: those without a token (a scored prompt, one that can no longer be served) get
@@ -154,19 +152,22 @@ void Engine::State::emit_ended(std::vector<TokenOutput>& out) {
   }
 }
 
-void Engine::State::remember_blocks(RequestId id) {
-  const core::Request* request = config.poison_free ? core.find(id) : nullptr;
-  if (request == nullptr || !request->running()) return;
-  for (std::uint32_t group = 0; group < groups(); ++group) {
-    const std::span<const BlockId> ids = core.cache().table(request->sequence, group).ids();
-    freed[group].insert(freed[group].end(), ids.begin(), ids.end());
+void Engine::State::remember_active() {
+  for (std::uint32_t group = 0; config.poison_free && group < groups(); ++group) {
+    for (std::uint32_t b = 0; b < store.blocks(group); ++b) {
+      const auto block = static_cast<BlockId>(b);
+      if (core.cache().state(group, block) == cache::BlockState::active) active[group].push_back(block);
+    }
   }
 }
 
-void Engine::State::poison_remembered() {
+void Engine::State::poison_freed() {
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    for (const BlockId block : freed[group]) store.poison_block(group, block);
-    freed[group].clear();
+    for (const BlockId block : active[group]) {
+      const cache::BlockState now = core.cache().state(group, block);
+      if (now == cache::BlockState::free || now == cache::BlockState::absent) store.poison_block(group, block);
+    }
+    active[group].clear();
   }
 }
 

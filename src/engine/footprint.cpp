@@ -24,7 +24,7 @@ Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geo
   if (config.max_queued == 0) config.max_queued = config.max_sequences + kDefaultMaxWaiting;
   if (config.logits_rows == 0) config.logits_rows = config.max_sequences;
   if (config.kv_cache_bytes == 0) {
-    KV_ASSIGN(config.kv_cache_bytes, store::capacity_for_rows(kv, config.max_model_len));
+    KV_ASSIGN(config.kv_cache_bytes, store::capacity_for_rows(kv, config.max_model_len, config.max_batched_tokens));
   }
   config.poison_free = config.poison_free || store::kPoisonByDefault;
   return config;
@@ -33,7 +33,10 @@ Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geo
 core::CoreConfig core_config(const PoolConfig& config, const store::StorePlan& store) {
   core::CoreConfig out;
   for (const store::GroupPlan& group : store.groups) {
-    out.cache.groups.push_back({.block_tokens = group.layout.block_tokens(), .blocks = group.blocks});
+    out.cache.groups.push_back({.block_tokens = group.layout.block_tokens(),
+                                .blocks = group.blocks,
+                                .reach = group.reach,
+                                .blocks_per_superpage = store.groups.size() > 1 ? group.blocks_per_superpage : 0});
   }
   out.cache.max_sequences = config.max_sequences;
   out.cache.max_sequence_rows = config.max_model_len;
@@ -69,7 +72,8 @@ EngineFootprint add_up(const artifact::ModelGeometry& geometry, store::StorePlan
   out.metadata_of_core = core::Core::metadata_bytes(life);
   for (const cache::GroupConfig& group : life.cache.groups) {
     out.page_tables += cache::page_table_bytes(
-        config.max_sequences, cache::table_capacity(config.max_model_len, group.block_tokens, group.blocks));
+        config.max_sequences, cache::table_capacity(config.max_model_len, group.reach, config.max_batched_tokens,
+                                                    group.block_tokens, group.blocks));
   }
   return out;
 }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "base/units.hpp"
+#include "format/block_count.hpp"
 #include "model/arithmetic.hpp"
 
 namespace kvasir::engine {
@@ -42,6 +45,55 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
     i = last + 1;
   }
   return out;
+}
+
+// What so many sequences of the longest length hold of a group, and one of them besides while a step adds to its prompt.
+struct GroupNeed {
+  std::uint64_t each = 0, step = 0;
+};
+
+GroupNeed need_of(const store::GroupPlan& group, const PoolConfig& config) {
+  const auto held = [&](std::uint64_t step) {
+    return format::blocks_held(config.max_model_len, group.reach, step, group.layout.block_tokens());
+  };
+  return {held(1), held(config.max_batched_tokens) - held(1)};
+}
+
+// Most sequences of the longest length that the superpages hold, of those that may run.
+std::uint64_t sequences_held(const EngineFootprint& engine, const std::vector<GroupNeed>& needs) {
+  for (std::uint64_t n = engine.config.max_sequences; n > 0; --n) {
+    std::uint64_t superpages = 0;
+    for (std::size_t g = 0; g < needs.size(); ++g)
+      superpages += ceil_div(n * needs[g].each + needs[g].step, engine.store.groups[g].blocks_per_superpage);
+    if (superpages <= engine.store.superpages) return n;
+  }
+  return 0;
+}
+
+std::string_view kind_of(format::Reach reach) {
+  if (reach.window == 0) return "kv.full";
+  return reach.chunked ? "kv.chunk" : "kv.window";
+}
+
+// One group has all of the cache. Several share it: told is what the longest sequences would hold, as a plan for them does.
+void add_cache_lines(const EngineFootprint& engine, std::vector<artifact::CapacityLine>& lines) {
+  const store::StorePlan& store = engine.store;
+  std::vector<GroupNeed> needs;
+  for (const store::GroupPlan& group : store.groups) needs.push_back(need_of(group, engine.config));
+  const bool alone = store.groups.size() == 1;
+  const std::uint64_t sequences = alone ? 0 : sequences_held(engine, needs);
+  std::uint64_t told = 0, step = 0;
+  for (std::size_t g = 0; g < needs.size(); ++g) {
+    const std::uint64_t block = store.groups[g].layout.block_bytes();
+    const std::uint64_t beside = sequences > 0 || alone ? needs[g].step : 0;
+    const std::uint64_t blocks = alone ? store.groups[g].blocks - std::min<std::uint64_t>(store.groups[g].blocks, beside)
+                                       : sequences * needs[g].each;
+    lines.push_back({std::string(kind_of(store.groups[g].reach)), blocks * block});
+    step += beside * block;
+    told += (blocks + beside) * block;
+  }
+  if (step > 0) lines.push_back({"kv.step", step});
+  lines.push_back({"kv.slack", store.capacity_bytes - told});
 }
 
 }  // namespace
@@ -98,8 +150,7 @@ std::vector<artifact::CapacityLine> capacity_lines(const EngineFootprint& engine
                                             {"weights.attention", weights.attention}, {"weights.feed_forward", weights.feed_forward},
                                             {"weights.norms", weights.norms}};
   std::erase_if(lines, [](const artifact::CapacityLine& line) { return line.bytes == 0; });   // as a plan: a tied head
-  for (const store::GroupPlan& group : engine.store.groups) lines.push_back({"kv.full", group.bytes()});
-  lines.push_back({"kv.slack", engine.store.slack_bytes});
+  add_cache_lines(engine, lines);
   lines.push_back({"activations", engine.activations});
   lines.push_back({"logits", engine.logits});
   lines.push_back({"sampler", engine.sampler});

@@ -2,10 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "sched/queue_policy.hpp"
 #include "text/utf8.hpp"
 
 namespace kvasir::engine {
+
+constexpr float kMostLengthPenalty = 10;
+
+namespace {
+
+bool draws_or_rules(const SamplingParams& s) {
+  return !s.greedy() || s.presence_penalty != 0 || s.frequency_penalty != 0 || s.repetition_penalty != 1 ||
+         s.min_tokens > 0 || !s.logit_bias.empty() || !s.allowed_token_ids.empty() || !s.bad_words.empty();
+}
+
+Status validate_beam(const GenerateRequest& request) {
+  const BeamParams& beam = request.beam;
+  if (beam.width == 0) return ok_status();
+  if (beam.width > kMaxBeams)
+    return Error{ErrorCode::bad_input, fmt::format("beam width is {}, valid: 1 to {}", beam.width, kMaxBeams)};
+  if (beam.returned < 1 || beam.returned > beam.width)
+    return Error{ErrorCode::bad_input, fmt::format("{} answers of a beam search are asked for, valid: 1 to its {} beams",
+                                                   beam.returned, beam.width)};
+  if (!(std::abs(beam.length_penalty) <= kMostLengthPenalty))
+    return Error{ErrorCode::bad_input, fmt::format("length_penalty is {}, valid: -{} to {}", beam.length_penalty,
+                                                   kMostLengthPenalty, kMostLengthPenalty)};
+  if (draws_or_rules(request.sampling))
+    return Error{ErrorCode::bad_input, "a beam search takes the likeliest tokens as they are; valid: temperature 0, no "
+                                       "penalties, bias, bans, lists or min_tokens"};
+  if (request.sampling.logprobs > 0 || request.prompt_logprobs >= 0 || request.prompt_logits || !request.stop.empty())
+    return Error{ErrorCode::bad_input, "a beam search tells the logprobs of its tokens alone and ends with end tokens; valid: "
+                                       "no alternatives, no prompt logprobs, no stop strings"};
+  return ok_status();
+}
+
+}  // namespace
 
 Status validate(const GenerateRequest& request) {
   if (request.prompt.empty()) {
@@ -36,6 +69,7 @@ Status validate(const GenerateRequest& request) {
       return Error{ErrorCode::bad_input, "stop has a string that is not valid UTF-8, valid: UTF-8 text"};
     }
   }
+  KV_TRY(validate_beam(request));
   KV_TRY(sched::validate_priority(request.priority));
   return validate(request.sampling);
 }

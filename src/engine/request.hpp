@@ -20,10 +20,27 @@ inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopBytes = 1024;   // of one stop string
 inline constexpr std::int32_t kMaxPriority = sched::kMaxPriority;   // and -kMaxPriority the least
 
+enum class EarlyStopping : std::uint8_t { off, on, never };   // off: when better ones are unlikely; never: impossible
+
+inline constexpr std::uint32_t kMaxBeams = 64;
+
+// Beam search (engine/beam_search.hpp): the answers are the best sequences that it finds, not samples.
+struct BeamParams {
+  std::uint32_t width = 0;        // beams; 0: no beam search
+  std::uint32_t returned = 1;     // answers, the best first; 1 to width
+  float length_penalty = 1;       // scores are divided by (tokens)^this: above 0 for longer answers, below for shorter
+  EarlyStopping early_stopping = EarlyStopping::off;
+};
+
 struct GenerateRequest {
   std::vector<TokenId> prompt;                 // at least one token; special tokens are in it already
   std::optional<std::uint32_t> max_tokens;     // output limit; none = PoolConfig::default_max_tokens
   std::int32_t priority = 0;                   // lower goes first, under PoolConfig::policy = priority
+  // Requests of one number with the same prompt compute it once and share its blocks (n answers to one question), but for
+  // those that want their prompt's logits. 0: none.
+  std::uint64_t family = 0;
+  // With it nothing is drawn: of `sampling` logprobs alone counts (0 or -1). All of the answers come with the last step.
+  BeamParams beam = {};
   SamplingParams sampling;
   std::vector<std::string> stop;               // the answer ends before the first of these; needs a tokenizer
   bool include_stop = false;                   // the answer keeps the stop string that ended it
@@ -59,6 +76,7 @@ struct TokenLogprob {
 // prompt_logprobs one for each prompt token but the first, before them.
 struct TokenOutput {
   RequestId request;
+  std::uint32_t choice = 0;                      // which of the answers of a beam search
   TokenId token = -1;                            // -1: no token (a scored prompt is done)
   bool prompt = false;                           // a token of the prompt: no text, logprobs and rank alone
   std::uint32_t position = 0;                    // the token's position in its sequence, prompt included

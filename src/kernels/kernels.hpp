@@ -58,6 +58,9 @@ struct MatmulOutput {
   bool add = false;
 };
 
+// -2 sqrt(2/pi) and that times 0.044715, of gelu_mul.
+inline constexpr float kGeluLinear = -0x1.988454p+0f, kGeluCube = -0x1.2444f2p-4f;
+
 // One sequence's part of an attention call, one layer.
 struct AttentionQuery {
   const format::PagedKvView* kv = nullptr;
@@ -140,6 +143,10 @@ struct KernelSet {
 
   // gate[i] = (gate[i] / (1 + exp_f32(-gate[i]))) * up[i]
   void (*silu_mul)(float* gate, const float* up, std::size_t n);
+
+  // GELU by its tanh approximation, 0.5 x (1 + tanh(z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as x / (1 + e^(-2z)):
+  //   u = fma(x * x, kGeluCube, kGeluLinear) * x  (-2z);  gate[i] = (x / (1 + exp_f32(u))) * up[i]   with x = gate[i]
+  void (*gelu_mul)(float* gate, const float* up, std::size_t n);
 
   // One row of one head, head_dim floats, into its place in a block: encode K and V (format/kv_format.hpp).
   // k_to: first element (channel stride format::kKeysPerTile elements); v_to: contiguous.

@@ -10,7 +10,14 @@ namespace {
 constexpr std::array kTable = {
     Architecture{.name = "llama"},
     Architecture{.name = "qwen2", .qkv_bias = true},
-    Architecture{.name = "qwen3", .qk_norm = true},
+    Architecture{.name = "qwen3", .qk_norm = QkNorm::head},
+    Architecture{.name = "gemma3", .qk_norm = QkNorm::head, .norms = Norms::both, .activation = Activation::gelu},
+    Architecture{.name = "phi3", .fused = true},
+    Architecture{.name = "granite"},
+    Architecture{.name = "olmo2", .qk_norm = QkNorm::width, .norms = Norms::after},
+    Architecture{.name = "smollm3"},
+    // Without experts (feed-forward as in llama): attention alone is that of the published models.
+    Architecture{.name = "gpt-oss", .qkv_bias = true, .output_bias = true, .feed_forward_norm = "post_attention_norm", .sinks = true},
 };
 
 }  // namespace

@@ -38,8 +38,10 @@ AttentionPlan::AttentionPlan(const AttentionShape& shape, std::uint32_t max_rows
 void AttentionPlan::add_tiles(std::uint32_t sequence, const PlannedSequence& s) {
   for (std::uint32_t begin = 0; begin < s.rows; begin += sizes_.rows_per_tile) {
     const std::uint32_t end = std::min(s.rows, begin + sizes_.rows_per_tile);
+    // The first row looks back furthest; each span from there on is seen by some row of the tile.
+    const std::uint32_t span_begin = shape_.reach.first_key(s.first_position + begin) / format::kSpanTokens;
     for (std::uint32_t head = 0; head < shape_.kv_heads; ++head)
-      tiles_.push_back({.sequence = sequence, .kv_head = head, .row_begin = begin, .row_end = end, .span_begin = 0,
+      tiles_.push_back({.sequence = sequence, .kv_head = head, .row_begin = begin, .row_end = end, .span_begin = span_begin,
                         .span_end = spans_for(s.first_position + end), .first_line = 0});
   }
 }
@@ -63,7 +65,7 @@ void AttentionPlan::plan(std::span<const PlannedSequence> sequences) {
     items_.insert(items_.end(), tiles_.begin(), tiles_.end());
     // Heaviest first, so that the last items to be handed out are short.
     std::sort(items_.begin(), items_.end(), [this](const AttentionItem& a, const AttentionItem& b) {
-      return std::uint64_t{a.span_end} * lines(a) > std::uint64_t{b.span_end} * lines(b);
+      return std::uint64_t{a.span_end - a.span_begin} * lines(a) > std::uint64_t{b.span_end - b.span_begin} * lines(b);
     });
     return;
   }

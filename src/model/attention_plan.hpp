@@ -29,6 +29,7 @@ struct AttentionShape {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t head_dim = 0;
+  format::Reach reach = {};      // spans that it leaves behind are not visited
 };
 
 // What plans within some limits need room for.
@@ -63,6 +64,7 @@ class AttentionPlan {
 
   std::uint32_t lines(const AttentionItem& item) const { return (item.row_end - item.row_begin) * (shape_.heads / shape_.kv_heads); }
   const AttentionSizes& sizes() const { return sizes_; }
+  const AttentionShape& shape() const { return shape_; }
 
  private:
   void add_tiles(std::uint32_t sequence, const PlannedSequence& s);

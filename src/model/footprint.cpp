@@ -2,6 +2,7 @@
 
 #include "kernels/packed_matrix.hpp"
 #include "model/encoding.hpp"
+#include "model/rope_table.hpp"
 
 namespace kvasir::model {
 namespace {
@@ -35,7 +36,7 @@ TensorClass tensor_class(const GgufTensor& tensor) {
 
 WeightFootprint weight_footprint(const artifact::GgufFile& file, const artifact::ModelGeometry& geometry) {
   WeightFootprint sum;
-  sum.norms = geometry.rope.dim / 2 * sizeof(double);
+  sum.norms = ropes_of(geometry).size() * (geometry.rope.dim / 2) * sizeof(double);
   for (const GgufTensor& tensor : file.tensors()) {
     switch (tensor_class(tensor)) {
       case TensorClass::embedding: sum.embedding += bytes_of(tensor); break;

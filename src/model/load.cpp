@@ -7,11 +7,13 @@
 #include <set>
 #include <utility>
 
-#include "base/fixed_math.hpp"
+#include "base/check.hpp"
 #include "kernels/pack.hpp"
 #include "model/architecture.hpp"
 #include "model/encoding.hpp"
 #include "model/model.hpp"
+#include "model/offered.hpp"
+#include "model/rope_table.hpp"
 #include "model/weights.hpp"
 #include "platform/allocated_bytes.hpp"
 #include "platform/thread_pool.hpp"
@@ -27,8 +29,9 @@ using kernels::SourceEncoding;
 // Loads one model file; holds what every step of it needs.
 class Loader {
  public:
-  Loader(const GgufFile& file, const artifact::ModelGeometry& geometry, const Architecture& architecture, std::size_t threads)
-      : file_(file), g_(geometry), arch_(architecture), pool_(threads) {}
+  Loader(const GgufFile& file, const artifact::ModelGeometry& geometry, const Architecture& architecture, const ModelOptions& options)
+      : file_(file), g_(geometry), arch_(architecture), context_(options.context != 0 ? options.context : geometry.context),
+        pool_(options.threads) {}
 
   // matrix_bytes: of all packed matrices together, by the footprint.
   Status load(Weights& w, std::uint64_t matrix_bytes) {
@@ -38,7 +41,7 @@ class Loader {
     KV_TRY(load_ends(w));
     w.layers.resize(g_.layers);
     for (std::uint32_t l = 0; l < g_.layers; ++l) KV_TRY(load_layer(l, w.layers[l]));
-    KV_TRY(load_rope(w));
+    KV_TRY(load_ropes(w));
     return check_all_read();
   }
 
@@ -108,37 +111,73 @@ class Loader {
 
   Status load_layer(std::uint32_t index, Layer& layer) {
     const std::string p = fmt::format("blk.{}.", index);
+    KV_TRY(load_attention(p, index, layer));
+    KV_TRY(load_feed_forward(p, layer));
+    if (arch_.norms == Norms::before) return ok_status();
+    KV_ASSIGN(layer.post_attention_norm, vector(p + "post_attention_norm.weight", g_.width));
+    KV_ASSIGN(layer.post_feed_forward_norm, vector(p + "post_ffw_norm.weight", g_.width));
+    return ok_status();
+  }
+
+  Status load_attention(const std::string& p, std::uint32_t index, Layer& layer) {
     const std::uint64_t q = std::uint64_t{g_.heads} * g_.head_dim;
     const std::uint64_t kv = std::uint64_t{g_.kv_heads[index]} * g_.head_dim;
-    KV_ASSIGN(layer.attention_norm, vector(p + "attn_norm.weight", g_.width));
-    KV_TRY(append(layer.qkv, p + "attn_q", g_.width, q, arch_.qkv_bias));
-    KV_TRY(append(layer.qkv, p + "attn_k", g_.width, kv, arch_.qkv_bias));
-    KV_TRY(append(layer.qkv, p + "attn_v", g_.width, kv, arch_.qkv_bias));
-    if (arch_.qk_norm) {
-      KV_ASSIGN(layer.q_norm, vector(p + "attn_q_norm.weight", g_.head_dim));
-      KV_ASSIGN(layer.k_norm, vector(p + "attn_k_norm.weight", g_.head_dim));
+    if (arch_.norms != Norms::after) {
+      KV_ASSIGN(layer.attention_norm, vector(p + "attn_norm.weight", g_.width));
     }
-    KV_TRY(append(layer.attention_out, p + "attn_output", q, g_.width, false));
-    KV_ASSIGN(layer.feed_forward_norm, vector(p + "ffn_norm.weight", g_.width));
-    KV_TRY(append(layer.gate_up, p + "ffn_gate", g_.width, g_.feed_forward, false));
-    KV_TRY(append(layer.gate_up, p + "ffn_up", g_.width, g_.feed_forward, false));
+    if (arch_.fused) {
+      KV_TRY(append(layer.qkv, p + "attn_qkv", g_.width, q + 2 * kv, arch_.qkv_bias));
+    } else {
+      KV_TRY(append(layer.qkv, p + "attn_q", g_.width, q, arch_.qkv_bias));
+      KV_TRY(append(layer.qkv, p + "attn_k", g_.width, kv, arch_.qkv_bias));
+      KV_TRY(append(layer.qkv, p + "attn_v", g_.width, kv, arch_.qkv_bias));
+    }
+    if (arch_.qk_norm != QkNorm::none) {
+      const bool head = arch_.qk_norm == QkNorm::head;
+      KV_ASSIGN(layer.q_norm, vector(p + "attn_q_norm.weight", head ? g_.head_dim : q));
+      KV_ASSIGN(layer.k_norm, vector(p + "attn_k_norm.weight", head ? g_.head_dim : kv));
+    }
+    if (arch_.sinks) {
+      KV_ASSIGN(layer.sinks, vector(p + "attn_sinks.weight", g_.heads));
+    }
+    return append(layer.attention_out, p + "attn_output", q, g_.width, arch_.output_bias);
+  }
+
+  Status load_feed_forward(const std::string& p, Layer& layer) {
+    if (arch_.norms != Norms::after) {
+      KV_ASSIGN(layer.feed_forward_norm, vector(fmt::format("{}{}.weight", p, arch_.feed_forward_norm), g_.width));
+    }
+    if (arch_.fused) {
+      KV_TRY(append(layer.gate_up, p + "ffn_up", g_.width, 2 * std::uint64_t{g_.feed_forward}, false));
+    } else {
+      KV_TRY(append(layer.gate_up, p + "ffn_gate", g_.width, g_.feed_forward, false));
+      KV_TRY(append(layer.gate_up, p + "ffn_up", g_.width, g_.feed_forward, false));
+    }
     return append(layer.down, p + "ffn_down", g_.feed_forward, g_.width, false);
   }
 
-  // Angle a position of pair i: base^(-2i/dim), divided by the file's factor for that pair (Llama 3) or by the linear one.
-  Status load_rope(Weights& w) {
-    const std::uint32_t pairs = g_.rope.dim / 2;
-    std::vector<float> factors(pairs, 1.0f);
-    if (file_.find_tensor("rope_freqs.weight") != nullptr) {
-      KV_ASSIGN(factors, vector("rope_freqs.weight", pairs));
+  // The factors of a rope that has them in a tensor: Llama 3's, or those of longrope for the context that is asked for.
+  Result<RopeTable> load_rope(const artifact::Rope& rope) {
+    const std::uint32_t pairs = rope.dim / 2;
+    if (rope.scaling == artifact::RopeScaling::longrope) {
+      KV_ASSIGN(const std::vector<float> long_factors, vector("rope_factors_long.weight", pairs));
+      KV_ASSIGN(const std::vector<float> short_factors, vector("rope_factors_short.weight", pairs));
+      const bool beyond = context_ > rope.original_context;
+      const std::string name = fmt::format("{}: rope_factors_{}.weight", file_.name(), beyond ? "long" : "short");
+      return make_rope_table(rope, beyond ? long_factors : short_factors, name);
     }
-    const double linear = g_.rope.scaling == artifact::RopeScaling::linear ? g_.rope.factor : 1.0;
-    w.rope_frequencies.resize(pairs);
-    for (std::uint32_t i = 0; i < pairs; ++i) {
-      if (!(factors[i] > 0.0f) || !(static_cast<double>(factors[i]) < 1e6))
-        return Error{ErrorCode::bad_input, fmt::format("{}: rope_freqs.weight[{}] is {}; a factor is positive and below 1e6",
-                                                       file_.name(), i, factors[i])};
-      w.rope_frequencies[i] = pow_f64(g_.rope.base, -2.0 * i / g_.rope.dim) / (static_cast<double>(factors[i]) * linear);
+    constexpr const char* kFactors = "rope_freqs.weight";
+    std::vector<float> factors;
+    if (rope.scaling != artifact::RopeScaling::none && file_.find_tensor(kFactors) != nullptr) {
+      KV_ASSIGN(factors, vector(kFactors, pairs));
+    }
+    return make_rope_table(rope, factors, fmt::format("{}: {}", file_.name(), kFactors));
+  }
+
+  Status load_ropes(Weights& w) {
+    for (const artifact::Rope& rope : ropes_of(g_)) {
+      KV_ASSIGN(RopeTable table, load_rope(rope));
+      w.ropes.push_back(std::move(table));
     }
     return ok_status();
   }
@@ -157,31 +196,12 @@ class Loader {
   const GgufFile& file_;
   const artifact::ModelGeometry& g_;
   const Architecture& arch_;
+  std::uint32_t context_;       // positions that will be asked for
   platform::ThreadPool pool_;
   std::byte* free_ = nullptr;   // what is left of Weights::memory
   std::byte* end_ = nullptr;
   std::set<std::string_view> read_;   // names, in the file's memory
 };
-
-Status check_offered(const GgufFile& file, const artifact::ModelGeometry& g) {
-  if (find_architecture(g.architecture) == nullptr)
-    return Error{ErrorCode::unsupported, fmt::format("{}: general.architecture '{}' has no forward pass here; offered are {}",
-                                                     file.name(), g.architecture, fmt::join(Model::architectures(), ", "))};
-  if (g.window != 0)
-    return Error{ErrorCode::unsupported, fmt::format("{}: a sliding window of {} tokens is not offered yet", file.name(), g.window)};
-  if (g.rope.scaling == artifact::RopeScaling::yarn)
-    return Error{ErrorCode::unsupported, fmt::format("{}: rope scaling 'yarn' is not offered yet; offered are none, linear and llama3", file.name())};
-  if (g.rope.pairing == artifact::RopePairing::none || g.rope.dim == 0 || g.rope.dim % 2 != 0 || g.rope.dim > g.head_dim)
-    return Error{ErrorCode::bad_input, fmt::format("{}: rope.dimension_count is {}; an even number up to the head dimension {} is needed",
-                                                   file.name(), g.rope.dim, g.head_dim)};
-  if (g.head_dim % 8 != 0)
-    return Error{ErrorCode::unsupported, fmt::format("{}: head dimension {} is not a multiple of 8", file.name(), g.head_dim)};
-  for (const std::uint32_t heads : g.kv_heads) {
-    if (heads != g.kv_heads.front())
-      return Error{ErrorCode::unsupported, fmt::format("{}: attention.head_count_kv differs between layers; that is not offered yet", file.name())};
-  }
-  return ok_status();
-}
 
 }  // namespace
 
@@ -200,7 +220,7 @@ Result<std::shared_ptr<const Model>> Model::load(const artifact::GgufFile& file,
   std::shared_ptr<Model> model(new Model());
   model->geometry_ = std::move(geometry);
   model->options_ = options;
-  Loader loader(file, model->geometry_, *find_architecture(model->geometry_.architecture), options.threads);
+  Loader loader(file, model->geometry_, *find_architecture(model->geometry_.architecture), options);
   model->footprint_ = weight_footprint(file, model->geometry_);
   const auto before = platform::allocated_bytes();
   KV_TRY(loader.load(*model->weights_, model->footprint_.matrices));

@@ -28,6 +28,9 @@ struct ModelOptions {
   Compute compute = Compute::int8;
   platform::Isa isa = platform::Isa::scalar;   // from platform::choose_isa(); decides speed, never bits
   std::size_t threads = 2;                     // for packing
+  // Positions that will be asked for; 0: the file's context. Of longrope models alone it decides bits: beyond the original
+  // context the long factors hold, for every position.
+  std::uint32_t context = 0;
 };
 
 struct Weights;   // model/weights.hpp

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/packed_matrix.hpp"
+#include "model/rope_table.hpp"
 #include "platform/aligned_buffer.hpp"
 
 namespace kvasir::model {
@@ -30,6 +31,11 @@ struct Projection {
     for (const Linear& part : parts) count += part.matrix.count();
     return count;
   }
+  bool any_bias() const {
+    for (const Linear& part : parts)
+      if (!part.bias.empty()) return true;
+    return false;
+  }
   bool any_integer() const {
     for (const Linear& part : parts)
       if (kernels::is_integer(part.matrix.form)) return true;
@@ -37,14 +43,18 @@ struct Projection {
   }
 };
 
+// Vectors are empty where the architecture has none.
 struct Layer {
-  std::vector<float> attention_norm;      // [width]
-  Projection qkv;                         // width -> heads*head_dim | kv_heads*head_dim | kv_heads*head_dim
-  std::vector<float> q_norm, k_norm;      // [head_dim], empty where the architecture has none
-  Projection attention_out;               // heads*head_dim -> width
-  std::vector<float> feed_forward_norm;   // [width]
-  Projection gate_up;                     // width -> feed_forward | feed_forward
-  Projection down;                        // feed_forward -> width
+  std::vector<float> attention_norm;            // [width]
+  Projection qkv;                               // width -> heads*head_dim | kv_heads*head_dim | kv_heads*head_dim
+  std::vector<float> q_norm, k_norm;            // [head_dim], or over all heads together
+  std::vector<float> sinks;                     // [heads]
+  Projection attention_out;                     // heads*head_dim -> width
+  std::vector<float> post_attention_norm;       // [width]
+  std::vector<float> feed_forward_norm;         // [width]
+  Projection gate_up;                           // width -> feed_forward | feed_forward
+  Projection down;                              // feed_forward -> width
+  std::vector<float> post_feed_forward_norm;    // [width]
 };
 
 struct Weights {
@@ -53,7 +63,7 @@ struct Weights {
   std::vector<Layer> layers;
   std::vector<float> output_norm;         // [width]
   Projection head;                        // one part; a view of the embedding where tied
-  std::vector<double> rope_frequencies;   // [rope dim / 2], radians a position
+  std::vector<RopeTable> ropes;           // as ropes_of(geometry)
 };
 
 }  // namespace kvasir::model

@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "model/attention_groups.hpp"
+#include "model/rope_table.hpp"
 
 namespace kvasir::model {
 
 void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const ForwardLimits& limits, const AttentionSizes& sizes,
                       std::size_t thread_count) {
   const std::size_t rows = limits.rows, logits_rows = limits.logits_rows;
-  const std::size_t q = std::size_t{g.heads} * g.head_dim, kv = std::size_t{g.kv_heads.front()} * g.head_dim;
+  const std::size_t q = std::size_t{g.heads} * g.head_dim, kv = std::size_t{most_kv_heads(g)} * g.head_dim;
   const std::size_t widest = std::max({std::size_t{g.width}, q, std::size_t{g.feed_forward}});
   constexpr std::size_t kPanelRows = 64;   // an upper bound of every class's panel: rows round up to it
   const std::size_t panel_q_elements = kernels::ActivationPanels::q_elements(std::max(rows, logits_rows), widest, kPanelRows);
@@ -24,8 +26,9 @@ void Workspace::carve(Carver& carver, const artifact::ModelGeometry& g, const Fo
   panel_ds = carver.take<float>(panel_scales);
   panel_sum = carver.take<std::int32_t>(panel_scales);
   panel_sum_low = carver.take<std::int32_t>(panel_scales);
-  cosines = carver.take<float>(rows * (g.rope.dim / 2));
-  sines = carver.take<float>(rows * (g.rope.dim / 2));
+  const std::size_t angles = ropes_of(g).size() * rows * (g.rope.dim / 2);
+  cosines = carver.take<float>(angles);
+  sines = carver.take<float>(angles);
   last_rows = carver.take<float>(logits_rows * g.width);
   hidden = carver.take<float>(logits_rows * g.width);
   logits = carver.take<float>(logits_rows * g.vocabulary);

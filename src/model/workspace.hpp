@@ -61,7 +61,7 @@ struct Workspace {
   std::span<std::int8_t> panel_q;           // activations of one projection, quantized
   std::span<float> panel_d, panel_ds;
   std::span<std::int32_t> panel_sum, panel_sum_low;
-  std::span<float> cosines, sines;          // [rows][rope dim / 2]
+  std::span<float> cosines, sines;          // [ropes][rows][rope dim / 2]
   std::span<float> last_rows, hidden;       // [logits rows][width], before and after the final norm
   std::span<float> logits;                  // [logits rows][vocabulary]
   SpanBuffers split;

@@ -79,6 +79,33 @@ std::vector<PlanPart> kv_parts(const PlannedGroup& g, const PlanInput& input, st
   return parts;
 }
 
+engine::PoolConfig pool_config(const PlanInput& input) {
+  engine::PoolConfig config;
+  config.block_tokens = input.kv.block_tokens;
+  config.max_sequences = static_cast<std::uint32_t>(input.requests * input.branches.per_request);
+  config.max_batched_tokens = std::max(input.batched_tokens, config.max_sequences);
+  config.max_model_len = static_cast<std::uint32_t>(input.length);
+  config.threads = input.threads;
+  return config;
+}
+
+// Beside windows, for one prompt at a time: the rows that its next step adds before it lets go what they pass.
+Status add_step(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
+  const std::uint32_t step = pool_config(input).max_batched_tokens;
+  std::uint64_t bytes = 0;
+  for (std::size_t at = 0; at < plan.kv.groups.size(); ++at) {
+    const PlannedGroup& g = plan.kv.groups[at];
+    const std::uint64_t more = g.step_blocks(input.length, step);
+    KV_ASSIGN(const std::uint64_t of_group, checked_mul(more, g.layout.block_bytes()));
+    KV_ASSIGN(bytes, checked_add(bytes, of_group));
+    KV_ASSIGN(blocks[at], checked_add(blocks[at], more));
+  }
+  KV_ASSIGN(plan.cache_bytes, checked_add(plan.cache_bytes, bytes));
+  if (bytes == 0) return ok_status();
+  return lines.add({"kv.step", bytes, fmt::format("up to {} of a prompt in one step, beside its windows", report::format_counted(step, "row")),
+                    "max_num_batched_tokens, length"});
+}
+
 Status add_kv(const PlanInput& input, CapacityPlan& plan, Lines& lines, std::vector<std::uint64_t>& blocks) {
   KV_CHECK(!input.held || input.held->blocks.size() == plan.kv.groups.size(), "each group holds its blocks");
   for (const PlannedGroup& g : plan.kv.groups) {
@@ -142,16 +169,6 @@ Status add_branches(const PlanInput& input, CapacityPlan& plan, Lines& lines, st
   return b.speculative_tokens > 0 ? lines.add(drafts) : ok_status();
 }
 
-engine::PoolConfig pool_config(const PlanInput& input) {
-  engine::PoolConfig config;
-  config.block_tokens = input.kv.block_tokens;
-  config.max_sequences = static_cast<std::uint32_t>(input.requests * input.branches.per_request);
-  config.max_batched_tokens = std::max(input.batched_tokens, config.max_sequences);
-  config.max_model_len = static_cast<std::uint32_t>(input.length);
-  config.threads = input.threads;
-  return config;
-}
-
 Status add_engine(const PlanInput& input, CapacityPlan& plan, Lines& lines, const std::vector<std::uint64_t>& blocks) {
   store::StorePlan store;   // empty where nothing but states is kept
   if (!blocks.empty()) {
@@ -182,6 +199,7 @@ Status add_lines(const PlanInput& input, CapacityPlan& plan) {
   std::vector<std::uint64_t> blocks;
   KV_TRY(add_weights(input, plan, lines));
   KV_TRY(add_kv(input, plan, lines, blocks));
+  KV_TRY(add_step(input, plan, lines, blocks));
   KV_TRY(add_branches(input, plan, lines, blocks));
   KV_TRY(add_engine(input, plan, lines, blocks));
   for (const PlanLine& line : input.fixed) KV_TRY(lines.add(line));
@@ -212,6 +230,9 @@ artifact::ModelGeometry engine_geometry(const artifact::ModelShape& shape) {
   if (out.feed_forward == 0) out.feed_forward = kAssumedWidening * shape.width;
   out.vocabulary = shape.vocabulary;
   out.context = shape.context;
+  // As if all layers kept all of history and turned alike: windows shorten work, buffers hardly.
+  out.reach.resize(out.layers);
+  out.layer_rope.assign(out.layers, artifact::LayerRope::full);
   out.rope.dim = out.head_dim;
   out.tied_head = shape.tied_head;
   out.parameters = shape.parameters;

@@ -4,7 +4,7 @@
 //   total_bytes = sum of lines = weights_bytes + kv_bytes + state_bytes + everything else, each line once
 //                         (branches and drafts, the engine's buffers, a GPU's runtime, a reserve)
 //   kv_bytes    = blocks of all sequences; kv_payload_bytes <= kv_bytes is what their rows take in them
-//   cache_bytes = kv_bytes + state_bytes + branches + drafts: everything that sequences store
+//   cache_bytes = kv_bytes + state_bytes + a step's rows beside windows + branches + drafts: everything that sequences store
 //
 // Every number comes from the footprint function of the layer that allocates it; nothing here multiplies layers by heads.
 #pragma once

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/units.hpp"
-#include "cache/footprint.hpp"
+#include "format/block_count.hpp"
 
 namespace kvasir::plan {
 namespace {
@@ -55,7 +55,8 @@ Result<PlannedGroup> finish(const Building& built, const KvChoice& choice) {
                .format = built.shape.skipped ? kSkippedFormat : choice.format,
                .window = built.shape.window,
                .block_tokens = choice.block_tokens,
-               .v_dim = built.shape.v_dim};
+               .v_dim = built.shape.v_dim,
+               .chunked = built.shape.kind == GroupKind::chunk};
   Result<format::BlockLayout> layout = format::BlockLayout::create(out.group);
   if (!layout.ok()) {
     Error error = std::move(layout).error();
@@ -109,9 +110,7 @@ std::uint64_t PlannedGroup::rows(std::uint64_t length) const {
 
 std::uint64_t PlannedGroup::blocks(std::uint64_t length) const {
   const std::uint64_t stored = ceil_div(length, merged);
-  // A chunk begins where a block does; a window anywhere.
-  if (kind == GroupKind::chunk && group.window % layout.block_tokens() == 0) return cache::blocks_for_rows(rows(length), layout.block_tokens());
-  return cache::blocks_for_window(stored, group.window, layout.block_tokens());
+  return format::blocks_held(stored, group.reach(), 1, layout.block_tokens());
 }
 
 std::uint64_t PlannedGroup::blocks_beyond(std::uint64_t length, std::uint64_t more) const {
@@ -121,13 +120,19 @@ std::uint64_t PlannedGroup::blocks_beyond(std::uint64_t length, std::uint64_t mo
     // The rows looked back on stay while the draft's are added.
     wider.group.window += static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div(more, merged), UINT32_MAX - group.window));
     wider.kind = GroupKind::window;
+    wider.group.chunked = false;
   }
   const std::uint64_t before = blocks(length), after = wider.blocks(length + more);
   return after - std::min(after, before);
 }
 
+std::uint64_t PlannedGroup::step_blocks(std::uint64_t length, std::uint64_t step_rows) const {
+  const std::uint64_t stored = ceil_div(length, merged), step = ceil_div(step_rows, merged);
+  return format::blocks_held(stored, group.reach(), step, layout.block_tokens()) - blocks(length);
+}
+
 std::uint64_t PlannedGroup::private_blocks(std::uint64_t length, std::uint64_t prompt) const {
-  const std::uint64_t all = cache::blocks_for_rows(ceil_div(length, merged), layout.block_tokens());
+  const std::uint64_t all = format::blocks_for_rows(ceil_div(length, merged), layout.block_tokens());
   const std::uint64_t shared = prompt / merged / layout.block_tokens();
   return std::min(blocks(length), all - std::min(all, shared));
 }

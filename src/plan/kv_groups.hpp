@@ -4,7 +4,7 @@
 //
 // Layers share a group if their rows have the same bytes and the same span. Recurrent layers store a state of fixed size
 // a sequence instead of rows.
-// Source: layouts from format/block_layout.hpp, blocks from cache/footprint.hpp.
+// Source: layouts from format/block_layout.hpp, blocks from format/block_count.hpp.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ struct PlannedGroup {
   std::uint64_t blocks(std::uint64_t length) const;   // most that they lie in
   // Most blocks for `more` rows beyond `length`, as a draft's before it is checked; a window holds them besides.
   std::uint64_t blocks_beyond(std::uint64_t length, std::uint64_t more) const;
+  // Most blocks besides while a step adds so many rows of a prompt; 0 where all of history stays.
+  std::uint64_t step_blocks(std::uint64_t length, std::uint64_t step_rows) const;
   // Blocks of a sequence that no other shares whose first `prompt` tokens it has in common: all but the prompt's full
   // blocks. prompt <= length.
   std::uint64_t private_blocks(std::uint64_t length, std::uint64_t prompt) const;

@@ -58,19 +58,20 @@ class Planner {
     cache::AdmissionBudget budget = state_.budget;
     std::size_t running = state_.running.size();
     for (const QueuedRequest& q : state_.queued) {
-      KV_CHECK(q.prompt_tokens > 0, "a queued request has tokens to compute");
-      const std::uint32_t room = prefill_room(0, q.prompt_tokens);
-      out_.head = budget.check(q.bound_rows);
-      out_.waiting = running >= limits_.max_num_seqs ? WaitReason::sequence_limit
+      KV_CHECK(q.prompt_tokens > q.shared.rows, "a queued request has tokens to compute");
+      const std::uint32_t room = prefill_room(q.shared.rows, q.prompt_tokens);
+      const cache::Demand demand{q.bound_rows, q.prompt_tokens, q.sequences, q.shared};
+      out_.head = budget.check(demand);
+      out_.waiting = running + q.sequences > limits_.max_num_seqs ? WaitReason::sequence_limit
                      : !out_.head.ok()               ? reason_of(out_.head)
                      : left_ == 0                    ? WaitReason::token_budget
                      : room == 0                     ? WaitReason::step_time
                                                      : WaitReason::none;
       if (out_.waiting != WaitReason::none) return;
-      budget.take(q.bound_rows);
-      ++running;
+      budget.take(demand);
+      running += q.sequences;
       out_.admitted.push_back(q.id);
-      add_prefill(q.id, 0, q.prompt_tokens, q.wants_logits, room);
+      add_prefill(q.id, q.shared.rows, q.prompt_tokens, q.wants_logits, room);
     }
   }
 

@@ -4,7 +4,8 @@
 //   1. Every decoding request gets its row (the limits make room for all of them).
 //   2. What is left of the step goes to prompts under way, in their order (queue_policy.hpp).
 //   3. Then queued requests are admitted in their order, each only if its whole claim fits. The head of the queue
-//      blocks those behind it in that order: nothing overtakes, so nothing starves.
+//      blocks those behind it in that order: nothing overtakes, so nothing starves. (Who waits for a prompt that a running
+//      request computes for both is not in the state yet; it comes at its place when that is done.)
 // What is left of the step: of its token budget; and beside decode rows, of the ITL target, as the cost model predicts
 // it. So a long prompt slows running streams to the target and no further. Three exceptions, of which the last two keep a
 // prompt from waiting for ever where the streams alone fill the target:
@@ -57,6 +58,8 @@ struct QueuedRequest {
   std::uint64_t bound_rows = 0;     // cache::rows_bound of prompt and output limit
   std::uint32_t prompt_tokens = 0;  // > 0
   bool wants_logits = true;
+  std::uint32_t sequences = 1;      // beams
+  cache::SharedRows shared = {};    // of the prompt, in the cache already: a running request has the same; fewer than all
 };
 
 struct SchedulerState {

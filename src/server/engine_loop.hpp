@@ -65,6 +65,8 @@ class EngineLoop {
   // not_ready, loop_failed.
   Reserved reserve(std::uint32_t requests, std::uint64_t prompt_tokens = 0);
 
+  // A number for GenerateRequest::family that no other has.
+  std::uint64_t new_family() { return families_.fetch_add(1, std::memory_order_relaxed) + 1; }
   // Whether submit() would refuse the request for what it is; counted like a refusal of submit(). With several requests
   // to one answer, all are asked about before the first is submitted. REQUIRES: a place was given out.
   std::optional<Refusal> check(const engine::GenerateRequest& request) const;
@@ -100,7 +102,7 @@ class EngineLoop {
   const EngineLoopConfig config_;
   const std::shared_ptr<Mailbox> mailbox_;
   Published<LoopStats> stats_;
-  std::atomic<std::uint64_t> heartbeat_ns_{0}, next_id_{0};
+  std::atomic<std::uint64_t> heartbeat_ns_{0}, next_id_{0}, families_{0};
   std::unique_ptr<engine::Engine> engine_;  // set before the first place is given out; then the loop's
   engine::EffectiveSettings settings_;
   std::thread thread_;

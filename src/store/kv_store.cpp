@@ -17,7 +17,7 @@ Result<KvStore> KvStore::create(const KvStoreConfig& config) {
   KV_ASSIGN(StorePlan plan, plan_store(config.geometry, config.capacity_bytes, config.minimum_rows));
   KV_ASSIGN(Arena arena, Arena::reserve(plan.arena_bytes, config.arena));
   KvStore store(std::move(plan), std::move(arena), config.poison_free);
-  if (config.populate_at_start) KV_TRY(store.populate_all());
+  if (config.populate_at_start || store.groups() > 1) KV_TRY(store.populate_all());
   return store;
 }
 
@@ -26,7 +26,7 @@ KvStore::KvStore(StorePlan plan, Arena arena, bool poison)
   views_.reserve(plan_.groups.size());
   for (const GroupPlan& g : plan_.groups) {
     format::PagedKvView view;
-    view.blocks = {.base = arena_.data() + g.first_superpage * plan_.superpage_bytes,
+    view.blocks = {.base = arena_.data(),
                    .superpage_bytes = plan_.superpage_bytes,
                    .blocks_per_superpage = g.blocks_per_superpage,
                    .block_bytes = g.layout.block_bytes()};
@@ -45,6 +45,7 @@ Status KvStore::populate_all() {
 
 Status KvStore::populate_blocks(std::uint32_t group, std::uint32_t count) {
   KV_CHECK(group < groups() && count <= blocks(group), "only blocks that exist are populated");
+  KV_CHECK(groups() == 1 || count <= populated_[group], "what groups share is populated as a whole");
   if (count <= populated_[group]) return ok_status();
   std::byte* const begin = address(group, static_cast<BlockId>(populated_[group]));
   std::byte* const end = address(group, static_cast<BlockId>(count - 1)) + views_[group].blocks.block_bytes;

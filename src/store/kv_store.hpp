@@ -1,7 +1,8 @@
-// The bytes of the KV cache: one arena, cut into the blocks of every group.
+// The bytes of the KV cache: one arena of superpages, which any group may slice into its blocks. Block b of a group lies in
+// superpage b / blocks_per_superpage, whichever group has that one now.
 // Thread rule: one owner for populate, copy and poison; rows are written and read by kernels through view(), whose
 // blocks the cache's metadata hands to one sequence at a time.
-// Invariant: sum of blocks * block_bytes + slack = capacity, to the byte (StorePlan).
+// Invariant: arena + slack = capacity, to the byte (StorePlan).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct KvStoreConfig {
   format::KvGeometry geometry;
   std::uint64_t capacity_bytes = 0;
   std::uint64_t minimum_rows = 1;       // a sequence of that many rows must fit
-  bool populate_at_start = true;        // else populate_blocks() before a claim is granted
+  // Else populate_blocks() before a claim is granted. Several groups: always, for any of them may come to have a superpage.
+  bool populate_at_start = true;
   bool poison_free = kPoisonByDefault;  // memory starts as NaN, and poison_block() does something
   ArenaOptions arena;
 };
@@ -41,7 +43,7 @@ class KvStore {
   const StorePlan& plan() const { return plan_; }
   const Arena& arena() const { return arena_; }
 
-  // Makes blocks 0 .. count-1 of a group resident: before a claim is granted, with count = occupied + claimed blocks
+  // Makes blocks 0 .. count-1 of the only group resident: before a claim is granted, with count = occupied + claimed blocks
   // (the pool hands out the lowest id first). Errors: does_not_fit with both numbers; nothing has changed then.
   Status populate_blocks(std::uint32_t group, std::uint32_t count);
   std::uint32_t populated_blocks(std::uint32_t group) const { return populated_[group]; }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/prng.hpp"
@@ -105,6 +106,7 @@ PoolCounts counts_of(const std::vector<TwinBlock>& twin) {
     counts.free += b.state() == BlockState::free;
     counts.quarantined += b.state() == BlockState::quarantined;
     counts.pinned += b.state() == BlockState::cached && b.pinned;
+    counts.shared += b.refs > 1 ? static_cast<std::uint64_t>(b.refs - 1) : 0;
   }
   return counts;
 }
@@ -154,6 +156,75 @@ TEST(BlockPool, RandomOperationsAgreeWithTheNaiveTwin) {
       }
       ASSERT_EQ(pool.state(block), b.state()) << "seed " << seed << " step " << step;
       ASSERT_EQ(pool.counts(), counts_of(twin)) << "seed " << seed << " step " << step;
+      pool.check_invariants();
+    }
+  }
+}
+
+TEST(BlockPool, FullestSuperpageFirstSoThatOthersRunEmpty) {
+  BlockPool pool(3, 4, std::nullopt);
+  EXPECT_EQ(pool.counts().total, 0u);
+  EXPECT_EQ(pool.state(0), BlockState::absent);
+  EXPECT_DEATH(pool.allocate(), "free block");
+  for (const std::uint32_t superpage : {2, 0}) pool.add_superpage(superpage);
+  EXPECT_EQ(pool.allocate(), 0) << "the lowest of equally full ones";
+  for (const BlockId expected : {1, 2, 3, 8, 9}) EXPECT_EQ(pool.allocate(), expected);
+  for (const BlockId block : {0, 1, 2}) pool.release(block);
+  EXPECT_EQ(pool.emptiest_superpage(), 0u);
+  EXPECT_EQ(pool.allocate(), 10) << "in superpage 2, of which more is in use";
+  pool.release(3);
+  EXPECT_EQ(pool.empty_superpage(), 0u);
+  pool.remove_superpage(0);
+  EXPECT_EQ(pool.counts(), (PoolCounts{.total = 4, .active = 3, .free = 1}));
+  EXPECT_EQ(pool.empty_superpage(), std::nullopt);
+  EXPECT_DEATH(pool.remove_superpage(2), "all free");
+  EXPECT_DEATH(pool.add_superpage(2), "added once");
+  EXPECT_DEATH(pool.quarantine(1), "its group's superpage");
+  pool.check_invariants();
+}
+
+TEST(BlockPool, WhatCannotMoveKeepsItsSuperpage) {
+  BlockPool pool(2, 4, std::nullopt);
+  pool.add_superpage(0);
+  pool.add_superpage(1);
+  for (int i = 0; i < 5; ++i) pool.allocate();
+  EXPECT_EQ(pool.emptiest_superpage(), 1u);
+  pool.publish(4);
+  EXPECT_EQ(pool.emptiest_superpage(), 0u) << "a published block's place is known elsewhere";
+}
+
+// Superpages come and go at random; the twin searches all of them.
+TEST(BlockPool, RandomSuperpagesAgreeWithTheNaiveTwin) {
+  constexpr std::uint32_t kSuperpages = 7, kSlices = 5;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    PhiloxSequence random(seed);
+    BlockPool pool(kSuperpages, kSlices, std::nullopt);
+    std::array<bool, kSuperpages> present{};
+    std::array<bool, kSuperpages * kSlices> used{};
+    const auto used_in = [&](std::uint32_t s) { return std::count_if(&used[s * kSlices], &used[s * kSlices] + kSlices, [](bool u) { return u; }); };
+    for (int step = 0; step < 2000; ++step) {
+      const std::uint32_t s = random.below(kSuperpages), b = random.below(kSuperpages * kSlices);
+      switch (random.below(5)) {
+        case 0:
+          if (!present[s]) pool.add_superpage(s), present[s] = true;
+          else if (used_in(s) == 0) pool.remove_superpage(s), present[s] = false;
+          break;
+        case 1:
+        case 2: {
+          int best = -1;
+          for (std::uint32_t at = 0; at < kSuperpages; ++at)
+            if (present[at] && used_in(at) < kSlices && (best < 0 || used_in(at) > used_in(static_cast<std::uint32_t>(best)))) best = static_cast<int>(at);
+          if (best < 0) break;
+          std::uint32_t lowest = static_cast<std::uint32_t>(best) * kSlices;
+          while (used[lowest]) ++lowest;
+          ASSERT_EQ(pool.allocate(), static_cast<BlockId>(lowest)) << "seed " << seed << " step " << step;
+          used[lowest] = true;
+          break;
+        }
+        default:
+          if (used[b]) pool.release(static_cast<BlockId>(b)), used[b] = false;
+          break;
+      }
       pool.check_invariants();
     }
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "base/prng.hpp"
@@ -28,6 +29,29 @@ TEST(FreeSet, LowestAgreesWithAnOrderedSet) {
       ASSERT_EQ(set.empty(), twin.empty());
       if (!twin.empty()) {
         ASSERT_EQ(set.lowest(), *twin.begin()) << "size " << size << " step " << step;
+      }
+    }
+    set.check_invariants();
+  }
+}
+
+TEST(FreeSet, LowestFromAgreesWithAnOrderedSet) {
+  for (const std::uint32_t size : {1u, 64u, 65u, 4096u, 4097u, 300'000u}) {
+    FreeSet set(size, false);
+    std::set<std::uint32_t> twin;
+    PhiloxSequence random(2, size);
+    EXPECT_EQ(set.lowest_from(0), std::nullopt);
+    for (int step = 0; step < 500; ++step) {
+      const std::uint32_t member = random.below(size);
+      if (twin.insert(member).second) set.insert(member);
+      else twin.erase(member), set.erase(member);
+      for (const std::uint32_t from : {random.below(size), member, size - 1}) {
+        const auto expected = twin.lower_bound(from);
+        const std::optional<std::uint32_t> found = set.lowest_from(from);
+        ASSERT_EQ(found.has_value(), expected != twin.end()) << "size " << size << " from " << from;
+        if (found) {
+          ASSERT_EQ(*found, *expected);
+        }
       }
     }
     set.check_invariants();

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <utility>
 #include <vector>
 
-#include "base/prng.hpp"
 #include "cache/footprint.hpp"
 #include "tests/support/admission_cases.hpp"
 
@@ -25,7 +23,7 @@ KvCache make(std::vector<GroupConfig> groups, std::uint32_t max_sequences, std::
 TEST(KvCache, ConfigurationErrorsNameTheValue) {
   const auto message = [](const KvCacheConfig& config) { return KvCache::create(config).error().message; };
   EXPECT_THAT(message({{}, 1, 10, {}}), HasSubstr("0 cache groups"));
-  EXPECT_THAT(message({std::vector<GroupConfig>(9, {16, 4, 0}), 1, 10, {}}), HasSubstr("9 cache groups"));
+  EXPECT_THAT(message({std::vector<GroupConfig>(9, {16, 4}), 1, 10, {}}), HasSubstr("9 cache groups"));
   EXPECT_THAT(message({{{16, 4, 0}}, 0, 10, {}}), HasSubstr("max_sequences = 0"));
   EXPECT_THAT(message({{{16, 4, 0}}, 1, 0, {}}), HasSubstr("max_sequence_rows = 0"));
   EXPECT_THAT(message({{{16, 4, 0}}, 1, 1ull << 31, {}}), HasSubstr("max_sequence_rows = 2147483648"));
@@ -128,6 +126,65 @@ TEST(KvCache, ForkThatDoesNotFitChangesNothing) {
   EXPECT_EQ(cache.stats(0).claimed, 1u);
 }
 
+TEST(KvCache, ASecondAnswerSharesThePromptsFullBlocks) {
+  KvCache cache = make({{16, 20, 0}}, 3, 100);
+  const SequenceId first = cache.admit(40, 30).value();   // 69 rows: 5 blocks
+  cache.reserve_rows(first, 40);
+  EXPECT_FALSE(cache.can_share(first, 39)) << "not before they are committed";
+  cache.commit(first);
+  cache.reserve_rows(first, 5);   // it has gone on meanwhile
+  ASSERT_TRUE(cache.can_share(first, 39));
+  EXPECT_EQ(cache.budget().check({69, 40, 1, cache.sharing(first, 39)}).ok(), true);
+  const SequenceId second = cache.admit_sharing(first, 39, 40, 30).value();
+  cache.check_invariants();
+  ASSERT_EQ(cache.copies().size(), 1u);
+  EXPECT_EQ(cache.copies()[0].from, cache.table(first, 0).ids()[2]);
+  EXPECT_EQ(cache.copies()[0].to, cache.table(second, 0).ids()[2]);
+  EXPECT_EQ(cache.rows(second), 39u);
+  EXPECT_EQ(cache.stats(0).pool.active, 4u) << "three, and the copy of the partial one";
+  EXPECT_EQ(cache.stats(0).pool.shared, 2u);
+  EXPECT_EQ(cache.stats(0).claimed, 2u + 2u);
+  cache.reserve_rows(second, 1);
+  cache.release(first);
+  cache.check_invariants();
+  EXPECT_EQ(cache.stats(0).pool.active, 3u);
+  EXPECT_EQ(cache.stats(0).pool.shared, 0u);
+}
+
+// The saving that the paper on paged attention gives for n samples of a prompt of P tokens and outputs of O: (n - 1) P' of
+// n (P + O) rows, P' being the prompt's full blocks.
+TEST(KvCache, SamplesOfOnePromptSaveWhatThePaperSays) {
+  constexpr std::uint32_t kTokens = 16, kPrompt = 200, kOutput = 57, kFull = (kPrompt - 1) / kTokens * kTokens;
+  for (const std::uint32_t n : {2u, 4u, 6u}) {
+    KvCache cache = make({{kTokens, 200, 0}}, n, 400);
+    std::vector<SequenceId> all{cache.admit(kPrompt, kOutput).value()};
+    cache.reserve_rows(all[0], kPrompt);
+    cache.commit(all[0]);
+    while (all.size() < n) all.push_back(cache.admit_sharing(all[0], kPrompt - 1, kPrompt, kOutput).value());
+    for (const SequenceId s : all) cache.reserve_rows(s, static_cast<std::uint32_t>(cache.bound(s)) - cache.rows(s));
+    const std::uint64_t separate = n * blocks_for_rows(kPrompt + kOutput - 1, kTokens);
+    EXPECT_EQ(separate - cache.stats(0).pool.active, (n - 1) * kFull / kTokens) << n;
+    EXPECT_EQ(cache.stats(0).pool.shared, (n - 1) * kFull / kTokens);
+    cache.check_invariants();
+  }
+}
+
+TEST(KvCache, WhatAWindowHasLetGoIsNotShared) {
+  KvCache cache = KvCache::create({{{4, 40, 0, {}}, {4, 12, 0, {8}}}, 3, 100, std::nullopt, 0}).value();
+  const SequenceId first = cache.admit(20, 30).value();
+  cache.reserve_rows(first, 20);
+  cache.commit(first);
+  EXPECT_TRUE(cache.can_share(first, 19)) << "row 19 reaches 12, row 20 reaches 13: one block";
+  const SequenceId second = cache.admit_sharing(first, 19, 20, 30).value();
+  EXPECT_EQ(cache.table(second, 1).dropped(), 3u);
+  EXPECT_EQ(cache.table(second, 1).blocks(), 2u) << "one shared, one copied";
+  cache.check_invariants();
+  for (int i = 0; i < 3; ++i) cache.reserve_rows(first, 1), cache.commit(first), cache.clear_copies();
+  EXPECT_FALSE(cache.can_share(first, 19)) << "its window has left the block of row 12";
+  EXPECT_TRUE(cache.can_share(second, 19));
+  cache.check_invariants();
+}
+
 TEST(KvCache, TruncatedRowsGoBackToTheClaim) {
   KvCache cache = make({{16, 4, 0}}, 1, 64);
   const SequenceId sequence = cache.admit(40, 10).value();
@@ -153,154 +210,140 @@ TEST(KvCache, QuarantineNeverBreaksAPromise) {
   EXPECT_EQ(cache.can_admit(64, 0).fit, Fit::exhausted);
 }
 
-// Random operations against a naive twin that keeps each sequence's rows as a plain list. Memory is played with one
-// number a row: every row of every sequence must read back through its tables what was written, whatever was shared,
-// copied, truncated and recycled meanwhile. Aliased or lost blocks cannot pass.
-class PlayedMemory {
- public:
-  PlayedMemory(std::vector<GroupConfig> groups, std::uint32_t max_sequences, std::uint64_t context, std::uint64_t seed)
-      : cache_(make(std::move(groups), max_sequences, context, seed % 2 == 0 ? std::nullopt : std::optional(seed))),
-        memory_(cache_.groups()),
-        context_(context),
-        random_(seed) {}
+// Blocks of 4, a window of 8, steps of at most 6 rows.
+KvCache windowed(std::uint32_t blocks, std::uint32_t max_sequences = 3) {
+  KvCacheConfig config{{{4, blocks, 0, {8}}}, max_sequences, 1000, std::nullopt, 6};
+  return KvCache::create(config).value();
+}
 
-  void step() {
-    switch (random_.below(8)) {
-      case 0:
-        admit();
-        break;
-      case 1:
-        fork();
-        break;
-      case 2:
-        release();
-        break;
-      case 3:
-        truncate();
-        break;
-      default:
-        grow();
-        break;
-    }
-    cache_.check_invariants();
-    verify();
+void step(KvCache& cache, SequenceId sequence, std::uint32_t rows) {
+  cache.reserve_rows(sequence, rows);
+  cache.check_invariants();
+  cache.commit(sequence);
+  cache.check_invariants();
+}
+
+TEST(KvCache, BlocksThatAWindowHasPassedAreFreedAtOnce) {
+  KvCache cache = windowed(10);
+  const SequenceId sequence = cache.admit(30, 100).value();
+  EXPECT_EQ(cache.stats(0).claimed, 4u) << "8 - 1 + 6 rows";
+  for (int i = 0; i < 5; ++i) step(cache, sequence, 6);
+  // Row 30 is next: it reaches rows 23 to 30, which begin in block 5.
+  EXPECT_EQ(cache.table(sequence, 0).dropped(), 5u);
+  EXPECT_EQ(cache.stats(0).left_behind, 5u);
+  EXPECT_EQ(cache.stats(0).pool.active, 3u);
+  EXPECT_EQ(cache.stats(0).claimed, 0u) << "8 rows lie in 3 blocks at most, and it holds them";
+  for (int i = 0; i < 99; ++i) {
+    cache.reserve_rows(sequence, 1);
+    ASSERT_LE(cache.stats(0).pool.active + cache.stats(0).claimed, 3u);
+    cache.commit(sequence);
   }
+  EXPECT_EQ(cache.rows(sequence), 129u) << "logical length is the absolute position";
+  cache.check_invariants();
+  EXPECT_DEATH(cache.truncate(sequence, 100), "does not come back");
+}
 
-  void finish() {
-    while (!twins_.empty()) release();
-    for (std::uint32_t g = 0; g < cache_.groups(); ++g) {
-      const GroupStats stats = cache_.stats(g);
-      EXPECT_EQ(stats.pool.free, stats.pool.total);
-      EXPECT_EQ(stats.claimed, 0u);
-    }
-  }
-  int admitted = 0, refused = 0, forked = 0, copied = 0;
-
- private:
-  struct Twin {
-    std::vector<std::uint64_t> rows;
-    std::uint64_t bound = 0;
-    std::uint32_t shared_rows = 0;  // truncation below is not offered
-  };
-
-  std::map<SequenceId, Twin>::iterator any() {
-    auto at = twins_.begin();
-    std::advance(at, random_.below(static_cast<std::uint32_t>(twins_.size())));
-    return at;
-  }
-
-  void admit() {
-    const std::uint64_t prompt = 1 + random_.below(static_cast<std::uint32_t>(context_)), max_new = random_.below(20);
-    const FitVerdict verdict = cache_.can_admit(prompt, max_new);
-    const Result<SequenceId> sequence = cache_.admit(prompt, max_new);
-    ASSERT_EQ(sequence.ok(), verdict.ok());
-    sequence.ok() ? ++admitted : ++refused;
-    if (sequence.ok()) twins_[*sequence] = {{}, rows_bound(prompt, max_new), 0};
-  }
-
-  void fork() {
-    if (twins_.empty()) return;
-    const auto parent = any();
-    const std::uint64_t bound = std::max<std::uint64_t>(parent->second.rows.size() + random_.below(20), 1);
-    const Result<SequenceId> child = cache_.fork(parent->first, bound);
-    if (!child.ok()) return;
-    ++forked;
-    const auto shared = static_cast<std::uint32_t>(parent->second.rows.size());
-    parent->second.shared_rows = std::max(parent->second.shared_rows, shared);
-    twins_[*child] = {parent->second.rows, bound, shared};
-  }
-
-  void grow() {
-    if (twins_.empty()) return;
-    const auto at = any();
-    Twin& twin = at->second;
-    const std::uint64_t left = twin.bound - twin.rows.size();
-    const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, random_.below(12)));
-    cache_.reserve_rows(at->first, n);
-    for (const CopyBlock& copy : cache_.copies()) {
-      ++copied;
-      memory_[copy.group][copy.to] = memory_[copy.group][copy.from];
-    }
-    cache_.clear_copies();
-    for (std::uint32_t i = 0; i < n; ++i) {
-      for (std::uint32_t g = 0; g < cache_.groups(); ++g) row(at->first, g, twin.rows.size()) = next_value_;
-      twin.rows.push_back(next_value_++);
+// Known fault B05: at W - 1, W and W + 1 rows, and at every length after, exactly the rows of the window are held.
+TEST(KvCache, WhatTheNextRowReachesIsHeldAtEveryLength) {
+  for (const std::uint32_t prompt : {3u, 6u, 7u, 8u, 9u, 16u, 17u}) {
+    KvCache cache = KvCache::create({{{4, 20, 0, {8}}}, 1, 1000, std::nullopt, 0}).value();
+    const SequenceId sequence = cache.admit(prompt, 30).value();
+    step(cache, sequence, prompt);
+    for (std::uint32_t rows = prompt; rows < prompt + 12; ++rows) {
+      const BlockTable& table = cache.table(sequence, 0);
+      const std::uint32_t reached = rows < 8 ? 0 : rows - 7;
+      ASSERT_EQ(table.rows(), rows);
+      ASSERT_EQ(table.dropped(), reached / 4) << "prompt " << prompt << " rows " << rows;
+      step(cache, sequence, 1);
     }
   }
+}
 
-  void truncate() {
-    if (twins_.empty()) return;
-    const auto at = any();
-    std::vector<std::uint64_t>& rows = at->second.rows;
-    std::uint32_t lowest = at->second.shared_rows;
-    for (std::uint32_t g = 0; g < cache_.groups(); ++g) {  // whole blocks beyond what was ever shared
-      const std::uint32_t tokens = cache_.table(at->first, g).block_tokens();
-      lowest = std::max(lowest, static_cast<std::uint32_t>(blocks_for_rows(at->second.shared_rows, tokens)) * tokens);
+TEST(KvCache, AStepThatIsGivenUpKeepsItsClaim) {
+  KvCache cache = windowed(4, 1);
+  const SequenceId sequence = cache.admit(40, 1).value();
+  for (int i = 0; i < 5; ++i) {
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      cache.reserve_rows(sequence, 6);
+      cache.truncate(sequence, cache.rows(sequence) - 6);
+      cache.check_invariants();
     }
-    if (rows.size() <= lowest) return;
-    const std::uint32_t keep = lowest + random_.below(static_cast<std::uint32_t>(rows.size()) - lowest);
-    cache_.truncate(at->first, keep);
-    rows.resize(keep);
+    step(cache, sequence, 6);
   }
+  EXPECT_DEATH(cache.reserve_rows(sequence, 7), "no more rows beside a window");
+}
 
-  void release() {
-    if (twins_.empty()) return;
-    const auto at = any();
-    cache_.release(at->first);
-    twins_.erase(at);
+TEST(KvCache, ForksOfAWindowShareUntilTheyPart) {
+  KvCache cache = windowed(12, 4);
+  const SequenceId parent = cache.admit(18, 40).value();
+  for (int i = 0; i < 3; ++i) step(cache, parent, 6);
+  EXPECT_EQ(cache.stats(0).pool.active, 3u);
+  const SequenceId child = cache.fork(parent, 60).value();
+  EXPECT_EQ(cache.stats(0).pool.active, 3u) << "nothing is copied yet";
+  EXPECT_EQ(cache.stats(0).claimed, 6u) << "each may come to hold three blocks of its own";
+  for (int i = 0; i < 20; ++i) {
+    step(cache, parent, 1);
+    step(cache, child, 1);
+    cache.clear_copies();
   }
+  EXPECT_EQ(cache.stats(0).pool.active + cache.stats(0).claimed, 6u);
+  cache.release(parent);
+  cache.check_invariants();
+  step(cache, child, 1);
+  EXPECT_EQ(cache.stats(0).pool.active, 2u) << "row 39 is next: it reaches rows 32 to 39";
+}
 
-  std::uint64_t& row(SequenceId sequence, std::uint32_t group, std::size_t position) {
-    const BlockTable& table = cache_.table(sequence, group);
-    return memory_[group][table.ids()[position / table.block_tokens()]][position % table.block_tokens()];
-  }
+// Two groups of one arena of 6 superpages: full history in blocks of 4, two a superpage, and a window in blocks of 8 rows.
+KvCache shared_arena(std::uint32_t superpages = 6) {
+  return KvCache::create({{{4, superpages * 2, 0, {}, 2}, {8, superpages, 0, {8}, 1}}, 8, 1000, std::nullopt, 8}).value();
+}
 
-  void verify() {
-    for (const auto& [sequence, twin] : twins_) {
-      ASSERT_EQ(cache_.rows(sequence), twin.rows.size());
-      for (std::uint32_t g = 0; g < cache_.groups(); ++g)
-        for (std::size_t i = 0; i < twin.rows.size(); ++i) ASSERT_EQ(row(sequence, g, i), twin.rows[i]) << "row " << i;
-    }
-  }
+TEST(KvCache, GroupsTakeSuperpagesAsTheyNeedThemAndGiveThemBack) {
+  KvCache cache = shared_arena();
+  EXPECT_EQ(cache.free_superpages(), 6u);
+  const SequenceId sequence = cache.admit(8, 17).value();   // 24 rows: 6 blocks, and 3 of the window and a step
+  EXPECT_EQ(cache.free_superpages(), 6u) << "a claim takes none";
+  EXPECT_EQ(cache.can_admit(1, 1).fit, Fit::exhausted) << "but promises all six";
+  step(cache, sequence, 8);
+  for (int i = 0; i < 16; ++i) step(cache, sequence, 1);
+  EXPECT_EQ(cache.stats(0).superpages, 3u);
+  EXPECT_EQ(cache.stats(1).superpages, 1u) << "the window has one block where a row begins one";
+  cache.release(sequence);
+  EXPECT_EQ(cache.free_superpages(), 6u);
+}
 
-  KvCache cache_;
-  std::vector<std::map<BlockId, std::map<std::size_t, std::uint64_t>>> memory_;  // [group][block][offset]
-  std::map<SequenceId, Twin> twins_;
-  std::uint64_t context_;
-  std::uint64_t next_value_ = 1;
-  PhiloxSequence random_;
-};
+TEST(KvCache, BlocksMoveTogetherWhereHolesStandInTheWay) {
+  // Four blocks of 16 rows a superpage, or one of 4; seven superpages.
+  KvCache cache = KvCache::create({{{16, 28, 0, {}, 4}, {4, 7, 0, {}, 1}}, 8, 100, std::nullopt, 0}).value();
+  std::vector<SequenceId> all;
+  for (int i = 0; i < 5; ++i) all.push_back(cache.admit(4, 0).value()), step(cache, all.back(), 4);
+  EXPECT_EQ(cache.stats(0).superpages, 2u) << "four blocks and one";
+  EXPECT_EQ(cache.free_superpages(), 0u);
+  for (int i = 0; i < 3; ++i) cache.release(all[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(cache.can_admit(16, 0), (FitVerdict{Fit::exhausted, 1, 4, 3})) << "two superpages hold one block each";
+  const SequenceId last = all[4], fork = cache.fork(last, 4).value();
+  const BlockId before = cache.table(last, 0).ids()[0];
+  cache.compact(16, 0);
+  ASSERT_EQ(cache.copies().size(), 1u);
+  EXPECT_EQ(cache.copies()[0].group, 0u);
+  EXPECT_EQ(cache.copies()[0].from, before);
+  for (const SequenceId holder : {last, fork}) EXPECT_EQ(cache.table(holder, 0).ids()[0], cache.copies()[0].to);
+  EXPECT_EQ(cache.stats(0).moved, 1u);
+  EXPECT_EQ(cache.free_superpages(), 4u);
+  cache.check_invariants();
+  cache.clear_copies();
+  EXPECT_TRUE(cache.admit(16, 0).ok());
+  cache.compact(16, 0);
+  EXPECT_TRUE(cache.copies().empty()) << "what does not fit however it lies moves nothing";
+}
 
-TEST(KvCache, RandomOperationsKeepEveryRowOfEverySequence) {
-  int admitted = 0, refused = 0, forked = 0, copied = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    SCOPED_TRACE(seed);
-    PlayedMemory play({{4, 30, 1}, {8, 14, 0}}, 6, 48, seed);
-    for (int step = 0; step < 300 && !::testing::Test::HasFatalFailure(); ++step) play.step();
-    play.finish();
-    admitted += play.admitted, refused += play.refused, forked += play.forked, copied += play.copied;
-  }
-  EXPECT_GT(std::min({admitted, refused, forked, copied}), 20) << "the random walk visits every kind of event";
+TEST(KvCache, QuarantineInASharedArenaLeavesEveryPromise) {
+  KvCache cache = shared_arena(4);
+  const SequenceId sequence = cache.admit(8, 9).value();   // 16 rows: 4 blocks and 2: all four superpages
+  step(cache, sequence, 4);
+  EXPECT_EQ(cache.quarantine(0, 1).error().code, ErrorCode::exhausted);
+  cache.release(sequence);
+  EXPECT_DEATH(cache.quarantine(0, 1).ok(), "only a free block") << "its superpage is not the group's any more";
 }
 
 }  // namespace

@@ -21,7 +21,22 @@ constexpr std::uint32_t kMinChunk = 16;
 CoreConfig random_config(PhiloxSequence& random) {
   CoreConfig config;
   config.cache.groups = {{16, 40 + random.below(100), random.below(3)}};
-  if (random.below(3) == 0) config.cache.groups.push_back({32, 30 + random.below(40), 0});
+  switch (random.below(4)) {
+    case 0:
+      config.cache.groups.push_back({32, 30 + random.below(40), 0});
+      break;
+    case 1:  // a window with blocks of its own
+      config.cache.groups.push_back({16, 80 + random.below(40), 0, {1 + random.below(200)}});
+      break;
+    case 2: {  // and in one arena with the first
+      const std::uint32_t superpages = 30 + random.below(20);
+      config.cache.groups = {{16, superpages * 3, random.below(3), {}, 3},
+                             {16, superpages * 2, 0, {1 + random.below(100), random.below(2) == 0}, 2}};
+      break;
+    }
+    default:
+      break;
+  }
   config.cache.max_sequence_rows = 700;
   config.limits.max_num_seqs = 2 + random.below(12);
   config.limits.max_num_batched_tokens = 32 + random.below(300);
@@ -53,8 +68,13 @@ class RandomRun {
                             .max_new_tokens = random_.below(60),
                             .priority = static_cast<std::int32_t>(random_.below(4)),
                             .stop_after = random_.below(3) == 0 ? 1 + random_.below(30) : 0};
-      const auto client = run_.arrive(at, arrival);
-      if (random_.below(5) == 0) run_.hang_up(at + random_.below(2'000'000), client);
+      const std::uint32_t answers = random_.below(5) == 0 ? 2 + random_.below(4) : 1;
+      for (std::uint32_t n = 0; n < answers; ++n) {
+        Arrival one = arrival;
+        if (answers > 1) one.family = static_cast<std::uint64_t>(i) + 1;
+        const auto client = run_.arrive(at, one);
+        if (random_.below(5) == 0) run_.hang_up(at + random_.below(2'000'000), client);
+      }
     }
   }
 
@@ -66,6 +86,7 @@ class RandomRun {
   std::map<FinishReason, int> ended;
   std::map<RefusalReason, int> refused;
   int bound_steps = 0, admissions_out_of_arrival_order = 0;
+  std::uint64_t shared_rows = 0;
 
  private:
   void check_plan(const sched::StepPlan& plan) {
@@ -73,7 +94,9 @@ class RandomRun {
     for (std::uint32_t g = 0; g < core.cache().groups(); ++g) {
       const cache::GroupStats s = core.cache().stats(g);
       ASSERT_EQ(s.pool.active + s.pool.cached + s.pool.free + s.pool.quarantined, s.pool.total);
-      ASSERT_LE(s.claimed, s.pool.free + s.pool.cached - s.pool.pinned);
+      if (config_.cache.groups[g].blocks_per_superpage == 0) {
+        ASSERT_LE(s.claimed, s.pool.free + s.pool.cached - s.pool.pinned);
+      }
     }
     // Every stream has its row, and the first prompt under way has its minimum.
     bool first_prompt = true;
@@ -105,11 +128,13 @@ class RandomRun {
     const Core& core = run_.core();
     for (const RequestId id : plan.admitted) {
       for (const RequestId waiting : core.queued()) {
-        ASSERT_LT(core.find(id)->place, core.find(waiting)->place);
+        const bool for_its_prompt = core.find(waiting)->family != 0;
+        ASSERT_TRUE(for_its_prompt || core.find(id)->place < core.find(waiting)->place);
         if (waiting < id) ++admissions_out_of_arrival_order;
       }
     }
-    if (!core.queued().empty()) {
+    shared_rows = core.stats().shared_rows;
+    if (core.queued().size() > core.stats().awaiting_prompt) {
       ASSERT_NE(plan.waiting, sched::WaitReason::none) << "who waits has a reason";
     }
     ASSERT_NE(plan.waiting, sched::WaitReason::never_fits);
@@ -150,7 +175,7 @@ class RandomRun {
       for (std::size_t j = i + 1; j < clients.size(); ++j) {
         const Client &first = clients[i], &second = clients[j];
         const bool overtaken = first.admitted && second.admitted && second.admitted_us < first.admitted_us;
-        if (!overtaken) continue;
+        if (!overtaken || first.arrival.family != 0) continue;   // it may have waited for its prompt
         ASSERT_EQ(config_.policy.policy, sched::Policy::priority);
         const std::int64_t levels = first.arrival.priority - second.arrival.priority;
         ASSERT_GT(levels, 0) << "equals keep their order";
@@ -168,6 +193,7 @@ TEST(RandomRuns, KeepEveryPromise) {
   std::map<FinishReason, int> ended;
   std::map<RefusalReason, int> refused;
   int bound_steps = 0, out_of_order = 0;
+  std::uint64_t shared_rows = 0;
   for (std::uint64_t seed = 0; seed < 60 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RandomRun run(seed);
@@ -176,6 +202,7 @@ TEST(RandomRuns, KeepEveryPromise) {
     for (const auto& [reason, count] : run.refused) refused[reason] += count;
     bound_steps += run.bound_steps;
     out_of_order += run.admissions_out_of_arrival_order;
+    shared_rows += run.shared_rows;
   }
   for (const FinishReason reason : {FinishReason::stop, FinishReason::length, FinishReason::cancelled})
     EXPECT_GT(ended[reason], 100) << to_string(reason);
@@ -184,6 +211,7 @@ TEST(RandomRuns, KeepEveryPromise) {
   EXPECT_GT(refused[RefusalReason::context_length], 50);
   EXPECT_GT(bound_steps, 1000) << "the target was at work";
   EXPECT_GT(out_of_order, 100) << "so was priority";
+  EXPECT_GT(shared_rows, 10'000u) << "and prompts were shared";
 }
 
 // Long prompts beside streams, on a noisy machine that the model has to learn: the gap between tokens keeps to the

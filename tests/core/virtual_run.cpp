@@ -82,7 +82,8 @@ void VirtualRun::submit_client(ClientIndex index) {
   Client& client = clients_[index];
   client.arrived_us = now_us_;
   const std::vector<TokenId> prompt(client.arrival.prompt_tokens, kToken);
-  const RequestSpec spec{prompt, client.arrival.max_new_tokens, client.arrival.priority, now_us_};
+  const RequestSpec spec{prompt, client.arrival.max_new_tokens, client.arrival.priority, now_us_,
+                         client.arrival.family};
   client.verdict = core_.can_submit(spec);
   const Result<RequestId> id = core_.submit(spec);
   KV_CHECK(id.ok() == client.verdict.ok(), "can_submit() is what submit() does");

@@ -24,6 +24,7 @@ struct Arrival {
   std::uint64_t max_new_tokens = 1;
   std::int32_t priority = 0;
   std::uint32_t stop_after = 0;  // the token with this number ends the answer; 0: none does
+  std::uint64_t family = 0;      // answers to one prompt
 };
 
 struct Client {

@@ -25,14 +25,16 @@ constexpr std::array kBlocks = {16u, 32u, 64u};
 constexpr std::array kNeighbours = {0u, 1u, 31u};
 constexpr std::array kKvTypes = {format::KvType::f32, format::KvType::f16, format::KvType::bf16};
 constexpr std::array kComputes = {model::Compute::int8, model::Compute::f32};
-constexpr std::array kGeometries = {Geometry::mha, Geometry::gqa, Geometry::mqa};
-constexpr std::array kGeometryNames = {"mha", "gqa", "mqa"};
+constexpr std::array kGeometries = {Geometry::mha, Geometry::gqa, Geometry::mqa, Geometry::window,
+                                    Geometry::window_and_full, Geometry::sinks, Geometry::mixed_heads};
+constexpr std::array kGeometryNames = {"mha", "gqa", "mqa", "window", "window_and_full", "sinks", "mixed_heads"};
 
 std::shared_ptr<const model::Model> tiny_model(const NumericId& id, platform::Isa isa) {
   static std::map<std::tuple<Geometry, model::Compute, platform::Isa>, std::shared_ptr<const model::Model>> loaded;
   std::shared_ptr<const model::Model>& model = loaded[{id.geometry, id.compute, isa}];
   if (model == nullptr) {
-    const std::array specs = {TinyModelSpec::mha(), TinyModelSpec::gqa(), TinyModelSpec::mqa()};
+    const std::array specs = {TinyModelSpec::mha(), TinyModelSpec::gqa(), TinyModelSpec::mqa(), TinyModelSpec::window_only(),
+                              TinyModelSpec::window_and_full(), TinyModelSpec::sinks(), TinyModelSpec::mixed_heads()};
     model = load_tiny(specs[static_cast<std::size_t>(id.geometry)], id.compute, isa);
   }
   return model;

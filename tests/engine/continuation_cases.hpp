@@ -16,7 +16,7 @@
 
 namespace kvasir::engine::test {
 
-enum class Geometry : std::uint8_t { mha, gqa, mqa };
+enum class Geometry : std::uint8_t { mha, gqa, mqa, window, window_and_full, sinks, mixed_heads };
 
 struct NumericId {
   Geometry geometry = Geometry::mha;

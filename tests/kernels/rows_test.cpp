@@ -62,18 +62,26 @@ TEST_P(RowsEveryClass, RmsNormIsAccurate) {
   }
 }
 
-TEST_P(RowsEveryClass, SiluMulEqualsTheTwin) {
-  for (std::size_t n : kLengths) {
-    Random random(n);
-    std::vector<float> got = random.normals(n, 8), up = random.normals(n), wanted = got;
-    set().silu_mul(got.data(), up.data(), n);
-    exact::silu_mul(wanted.data(), up.data(), n);
-    const Comparison c = compare(got, wanted);
-    ASSERT_TRUE(c) << "n " << n << ": " << c.message;
-  }
+// Both gatings: the kernel of a class, and its twin.
+struct Gating {
+  void (*KernelSet::*kernel)(float*, const float*, std::size_t);
+  void (*twin)(float*, const float*, std::size_t);
+};
+constexpr Gating kGatings[] = {{&KernelSet::silu_mul, exact::silu_mul}, {&KernelSet::gelu_mul, exact::gelu_mul}};
+
+TEST_P(RowsEveryClass, GatingEqualsTheTwin) {
+  for (const Gating& gating : kGatings)
+    for (std::size_t n : kLengths) {
+      Random random(n);
+      std::vector<float> got = random.normals(n, 8), up = random.normals(n), wanted = got;
+      (set().*gating.kernel)(got.data(), up.data(), n);
+      gating.twin(wanted.data(), up.data(), n);
+      const Comparison c = compare(got, wanted);
+      ASSERT_TRUE(c) << "n " << n << ": " << c.message;
+    }
 }
 
-TEST_P(RowsEveryClass, SiluMulEqualsTheTwinAtTheEndsOfExp) {
+TEST_P(RowsEveryClass, GatingEqualsTheTwinAtTheEndsOfExp) {
   std::vector<float> gate = {0.0f,
                              -0.0f,
                              87.0f,
@@ -93,11 +101,13 @@ TEST_P(RowsEveryClass, SiluMulEqualsTheTwinAtTheEndsOfExp) {
                              std::nextafter(-88.0f, -100.0f)};
   for (float x = -100; x < 100; x += 0.37f) gate.push_back(x);
   const std::vector<float> up(gate.size(), 1.5f);
-  std::vector<float> got = gate, wanted = gate;
-  set().silu_mul(got.data(), up.data(), gate.size());
-  exact::silu_mul(wanted.data(), up.data(), gate.size());
-  const Comparison c = compare(got, wanted);
-  ASSERT_TRUE(c) << c.message;
+  for (const Gating& gating : kGatings) {
+    std::vector<float> got = gate, wanted = gate;
+    (set().*gating.kernel)(got.data(), up.data(), gate.size());
+    gating.twin(wanted.data(), up.data(), gate.size());
+    const Comparison c = compare(got, wanted);
+    ASSERT_TRUE(c) << c.message;
+  }
 }
 
 // exp within one ulp (2 units), then add, divide, multiply; beyond exp's range e^-87 of the gate.
@@ -108,6 +118,19 @@ TEST_P(RowsEveryClass, SiluMulIsAccurate) {
     set().silu_mul(&gate, &up, 1);
     const double wanted = reference::silu_mul(double{x}, double{up});
     EXPECT_LE(std::fabs(double{gate} - wanted), 5.01 * kUnit * std::fabs(wanted) + std::fabs(x) * std::exp(-87.0)) << x;
+  }
+}
+
+// As silu, and three roundings of the exponent -2z (a square's, a product's and a fused step's), which the exponential makes
+// relative errors of |2z| units each; the constants are rounded too.
+TEST_P(RowsEveryClass, GeluMulIsAccurate) {
+  for (float x = -30; x < 30; x += 0.0173f) {
+    float gate = x;
+    const float up = 0.7f;
+    set().gelu_mul(&gate, &up, 1);
+    const double wanted = reference::gelu_mul(double{x}, double{up});
+    const double z2 = 1.6 * std::fabs(x) * (1 + 0.0448 * double{x} * double{x});
+    EXPECT_LE(std::fabs(double{gate} - wanted), (5.01 + 5 * z2) * kUnit * std::fabs(wanted) + std::fabs(x) * std::exp(-87.0)) << x;
   }
 }
 

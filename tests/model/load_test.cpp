@@ -38,17 +38,21 @@ WeightFootprint held(const Weights& w) {
   sum.embedding = bytes_of(w.embedding);
   sum.head = w.head.parts.front().matrix.tiles == w.embedding.matrix.tiles ? 0 : bytes_of(w.head);
   sum.matrices = w.memory.bytes();
-  sum.norms = bytes_of(w.output_norm) + w.rope_frequencies.size() * sizeof(double);
+  sum.norms = bytes_of(w.output_norm);
+  for (const RopeTable& rope : w.ropes) sum.norms += rope.frequencies.size() * sizeof(double);
   for (const Layer& layer : w.layers) {
-    sum.attention += bytes_of(layer.qkv) + bytes_of(layer.attention_out);
+    sum.attention += bytes_of(layer.qkv) + bytes_of(layer.attention_out) + bytes_of(layer.sinks);
     sum.feed_forward += bytes_of(layer.gate_up) + bytes_of(layer.down);
-    sum.norms += bytes_of(layer.attention_norm) + bytes_of(layer.feed_forward_norm) + bytes_of(layer.q_norm) + bytes_of(layer.k_norm);
+    sum.norms += bytes_of(layer.attention_norm) + bytes_of(layer.feed_forward_norm) + bytes_of(layer.q_norm) + bytes_of(layer.k_norm) +
+                 bytes_of(layer.post_attention_norm) + bytes_of(layer.post_feed_forward_norm);
   }
   return sum;
 }
 
 TEST(Load, TakesWhatTheFootprintSays) {
-  std::vector<TinyModelSpec> specs = {TinyModelSpec::mha(), TinyModelSpec::gqa(), TinyModelSpec::mqa()};
+  std::vector<TinyModelSpec> specs = {TinyModelSpec::mha(), TinyModelSpec::gqa(), TinyModelSpec::mqa(),
+                                      TinyModelSpec::window_and_full(), TinyModelSpec::window_only(), TinyModelSpec::sinks(),
+                                      TinyModelSpec::mixed_heads()};
   for (const char* architecture : {"qwen2", "qwen3"}) {
     specs.push_back(TinyModelSpec::gqa());
     specs.back().architecture = architecture;
@@ -83,6 +87,39 @@ TEST(Load, TensorThatNoStepReadsIsRefused) {
   TinyModelSpec spec = TinyModelSpec::gqa();
   spec.extra = "blk.0.attn_q.bias";
   EXPECT_THAT(refusal(spec, ErrorCode::unsupported), HasSubstr("tensor 'blk.0.attn_q.bias' has no place in the forward pass of llama"));
+}
+
+std::string refusal_of(TinyModelSpec spec, std::string architecture, std::uint32_t window) {
+  spec.architecture = std::move(architecture);
+  spec.window = window;
+  return refusal(spec, ErrorCode::unsupported);
+}
+
+TEST(Load, AWindowOfUnknownLayersIsRefused) {
+  EXPECT_THAT(refusal_of(TinyModelSpec::gqa(), "qwen3", 64),
+              HasSubstr("a sliding window of 64 tokens in a model of architecture qwen3: which of its layers have it is not known"));
+  TinyModelSpec told = TinyModelSpec::gqa();
+  told.architecture = "qwen3";
+  told.window = 64;
+  told.window_period = 3;
+  EXPECT_TRUE(load(told).ok()) << "the file says which";
+  told.window_period = 0;
+  told.window = told.context;
+  EXPECT_TRUE(load(told).ok()) << "as long as the context";
+}
+
+TEST(Load, WhatTheFileSaysOfLayersIsWhatTheGeometryHas) {
+  const auto model = load(TinyModelSpec::window_and_full());
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const artifact::ModelGeometry& g = (*model)->geometry();
+  const format::KvGeometry kv = g.kv_geometry({}, 16);
+  ASSERT_EQ(kv.groups.size(), 2u);
+  EXPECT_EQ(kv.groups[0].layers, (std::vector<std::uint32_t>{0, 1, 3}));
+  EXPECT_EQ(kv.groups[0].window, 40u);
+  EXPECT_EQ(kv.groups[1].layers, (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(kv.groups[1].window, 0u);
+  EXPECT_EQ((*model)->weights().ropes.size(), 2u) << "Gemma's window layers turn by another base";
+  EXPECT_EQ(g.window_rope.base, 10'000);
 }
 
 }  // namespace

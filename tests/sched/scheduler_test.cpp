@@ -19,7 +19,7 @@ RequestId id(std::uint64_t value) { return RequestId(value); }
 
 cache::AdmissionBudget budget_of(std::uint64_t blocks, std::uint64_t slots = 100) {
   cache::AdmissionBudget budget(10'000, slots);
-  budget.add_group(16, 20, blocks);
+  budget.add_group({.block_tokens = 16, .available = blocks, .total = 20});
   return budget;
 }
 
@@ -229,8 +229,8 @@ std::vector<Chunk> naive_plan(const Scene& s) {
   cache::AdmissionBudget budget = s.budget;
   std::size_t admitted = s.running.size();
   for (const QueuedRequest& q : s.queued) {
-    if (admitted++ >= s.limits.max_num_seqs || !budget.check(q.bound_rows).ok()) break;
-    budget.take(q.bound_rows);
+    if (admitted++ >= s.limits.max_num_seqs || !budget.check({q.bound_rows, q.prompt_tokens}).ok()) break;
+    budget.take({q.bound_rows, q.prompt_tokens});
     prompts.push_back({q.id, 0, q.prompt_tokens, false, q.wants_logits});
   }
   for (const RunningRequest& r : prompts)

@@ -85,6 +85,7 @@ struct TestApp {
     if (!hold_loading) {
       EXPECT_TRUE(app->wait_loaded().ok());
     }
+    while (!staged) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ~TestApp() {
     finish_loading();
@@ -93,6 +94,7 @@ struct TestApp {
 
   Result<LoadedEngine> load(LoadProgress& progress, std::uint32_t blocks, std::uint32_t queued) {
     progress.stage("waiting for the test", 1 << 30);
+    staged = true;
     while (loading) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (!load_error.empty()) return Error{ErrorCode::bad_input, load_error};
     LoadedEngine out;
@@ -146,6 +148,7 @@ struct TestApp {
   RecordMaker record;  // of the loaded engine
   std::shared_ptr<StepGate> gate;
   std::atomic<bool> loading;
+  std::atomic<bool> staged = false;   // the loader has begun
   std::unique_ptr<ServerApp> app;
 };
 

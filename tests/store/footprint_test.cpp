@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/units.hpp"
 #include "platform/memory.hpp"
 #include "store/kv_store.hpp"
 
@@ -26,7 +27,7 @@ format::KvGeometry geometry_of(const std::vector<std::uint32_t>& kv_heads) {
 TEST(Footprint, PlanOfBlocksIsWhatAStoreOfThatCapacityHolds) {
   for (const std::uint64_t blocks : {1u, 2u, 7u, 1000u}) {
     const StorePlan one = *plan_blocks(geometry_of({3}), std::vector<std::uint64_t>{blocks});
-    EXPECT_EQ(one.groups[0].bytes() + one.slack_bytes, one.capacity_bytes);
+    EXPECT_EQ(blocks * one.groups[0].layout.block_bytes() + one.slack_bytes, one.capacity_bytes);
     EXPECT_LT(one.slack_bytes, platform::page_bytes());
     KvStoreConfig config;
     config.geometry = geometry_of({3});
@@ -41,12 +42,12 @@ TEST(Footprint, PlanOfBlocksIsWhatAStoreOfThatCapacityHolds) {
 TEST(Footprint, PlanOfBlocksOfSeveralGroupsAddsUp) {
   const std::vector<std::uint64_t> blocks = {1000, 30, 0};
   const StorePlan plan = *plan_blocks(geometry_of({8, 1, 3}), blocks);
-  std::uint64_t used = 0;
+  std::uint64_t used = 0, superpages = 0;
   for (std::size_t g = 0; g < blocks.size(); ++g) {
-    EXPECT_EQ(plan.groups[g].blocks, blocks[g]);
-    EXPECT_GE(plan.groups[g].superpages * plan.groups[g].blocks_per_superpage, blocks[g]);
-    used += plan.groups[g].bytes();
+    used += blocks[g] * plan.groups[g].layout.block_bytes();
+    superpages += ceil_div(blocks[g], plan.groups[g].blocks_per_superpage);
   }
+  EXPECT_EQ(plan.superpages, superpages) << "no group's blocks lie in another's superpage";
   EXPECT_EQ(used + plan.slack_bytes, plan.capacity_bytes);
   EXPECT_EQ(plan.arena_bytes, plan.capacity_bytes) << "superpages are whole pages";
 }

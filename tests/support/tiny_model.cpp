@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -24,8 +26,9 @@ constexpr std::string_view kChatTemplate =
 class TinyModelWriter {
  public:
   explicit TinyModelWriter(const TinyModelSpec& spec) : spec_(spec) {
-    const std::string& architecture = spec.architecture;
-    KV_CHECK(architecture == "llama" || architecture == "qwen2" || architecture == "qwen3", "a known architecture");
+    constexpr std::string_view kKnown[] = {"llama", "qwen2", "qwen3", "gemma3", "gpt-oss"};
+    KV_CHECK(std::find(std::begin(kKnown), std::end(kKnown), spec.architecture) != std::end(kKnown), "a known architecture");
+    KV_CHECK(spec.kv_heads_by_layer.empty() || spec.kv_heads_by_layer.size() == spec.layers, "KV heads of each layer, or one number");
     KV_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "KV heads divide the query heads");
   }
 
@@ -47,12 +50,15 @@ class TinyModelWriter {
     writer_.value(key("embedding_length"), spec_.width);
     writer_.value(key("feed_forward_length"), spec_.feed_forward);
     writer_.value(key("attention.head_count"), spec_.heads);
-    writer_.value(key("attention.head_count_kv"), spec_.kv_heads);
+    if (spec_.kv_heads_by_layer.empty()) writer_.value(key("attention.head_count_kv"), spec_.kv_heads);
+    else writer_.array(key("attention.head_count_kv"), spec_.kv_heads_by_layer);
     writer_.value(key("attention.key_length"), spec_.head_dim);
     writer_.value(key("attention.value_length"), spec_.head_dim);
     writer_.value(key("attention.layer_norm_rms_epsilon"), static_cast<float>(spec_.norm_epsilon));
     writer_.value(key("rope.dimension_count"), spec_.head_dim);
     writer_.value(key("rope.freq_base"), static_cast<float>(spec_.rope_base));
+    if (spec_.window != 0) writer_.value(key("attention.sliding_window"), spec_.window);
+    if (spec_.window_period != 0) writer_.value(key("attention.sliding_window_pattern"), spec_.window_period);
   }
 
   void put_tokenizer() {
@@ -91,33 +97,48 @@ class TinyModelWriter {
 
   void put_tensors() {
     put_matrix("token_embd.weight", spec_.embedding, spec_.width, spec_.vocabulary);
-    for (std::uint32_t layer = 0; layer < spec_.layers; ++layer) put_layer(fmt::format("blk.{}.", layer));
+    for (std::uint32_t layer = 0; layer < spec_.layers; ++layer) put_layer(layer);
     put_norm("output_norm.weight", spec_.width);
     if (!spec_.tied_head) put_matrix("output.weight", spec_.head, spec_.width, spec_.vocabulary);
     if (!spec_.extra.empty()) put_norm(spec_.extra, spec_.width);
     if (spec_.rope_factors) put_vector("rope_freqs.weight", spec_.head_dim / 2, 4.5f, 2);
   }
 
-  void put_layer(const std::string& prefix) {
-    const std::uint32_t queries = spec_.heads * spec_.head_dim, keys = spec_.kv_heads * spec_.head_dim;
+  bool is(std::string_view architecture) const { return spec_.architecture == architecture; }
+
+  void put_layer(std::uint32_t layer) {
+    const std::string prefix = fmt::format("blk.{}.", layer);
+    put_attention(prefix, spec_.kv_heads_by_layer.empty() ? spec_.kv_heads : spec_.kv_heads_by_layer[layer]);
+    put_norm(prefix + (is("gpt-oss") ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.width);
+    put_matrix(prefix + "ffn_gate.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
+    put_matrix(prefix + "ffn_up.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
+    put_matrix(prefix + "ffn_down.weight", spec_.feed_forward_type, spec_.feed_forward, spec_.width);
+    if (is("gemma3")) {
+      put_norm(prefix + "post_attention_norm.weight", spec_.width);
+      put_norm(prefix + "post_ffw_norm.weight", spec_.width);
+    }
+  }
+
+  void put_attention(const std::string& prefix, std::uint32_t kv_heads) {
+    const std::uint32_t queries = spec_.heads * spec_.head_dim, keys = kv_heads * spec_.head_dim;
     put_norm(prefix + "attn_norm.weight", spec_.width);
     put_matrix(prefix + "attn_q.weight", spec_.attention, spec_.width, queries);
     put_matrix(prefix + "attn_k.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_v.weight", spec_.attention, spec_.width, keys);
     put_matrix(prefix + "attn_output.weight", spec_.attention, queries, spec_.width);
-    if (spec_.architecture == "qwen2") {
+    if (is("qwen2") || is("gpt-oss")) {
       put_vector(prefix + "attn_q.bias", queries, 0, 0.2f);
       put_vector(prefix + "attn_k.bias", keys, 0, 0.2f);
       put_vector(prefix + "attn_v.bias", keys, 0, 0.2f);
     }
-    if (spec_.architecture == "qwen3") {
+    if (is("gpt-oss")) {
+      put_vector(prefix + "attn_output.bias", spec_.width, 0, 0.2f);
+      put_vector(prefix + "attn_sinks.weight", spec_.heads, 0, 1);
+    }
+    if (is("qwen3") || is("gemma3")) {
       put_norm(prefix + "attn_q_norm.weight", spec_.head_dim);
       put_norm(prefix + "attn_k_norm.weight", spec_.head_dim);
     }
-    put_norm(prefix + "ffn_norm.weight", spec_.width);
-    put_matrix(prefix + "ffn_gate.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
-    put_matrix(prefix + "ffn_up.weight", spec_.feed_forward_type, spec_.width, spec_.feed_forward);
-    put_matrix(prefix + "ffn_down.weight", spec_.feed_forward_type, spec_.feed_forward, spec_.width);
   }
 
   const TinyModelSpec& spec_;
@@ -141,6 +162,42 @@ TinyModelSpec TinyModelSpec::mqa() {
   TinyModelSpec spec;
   spec.kv_heads = 1;
   spec.head_dim = 24;
+  return spec;
+}
+
+TinyModelSpec TinyModelSpec::window_and_full() {
+  TinyModelSpec spec;
+  spec.architecture = "gemma3";
+  spec.layers = 4;
+  spec.kv_heads = 2;
+  spec.tied_head = true;
+  spec.rope_base = 1'000'000;
+  spec.window = 40;
+  spec.window_period = 3;
+  return spec;
+}
+
+TinyModelSpec TinyModelSpec::window_only() {
+  TinyModelSpec spec;
+  spec.kv_heads = 2;
+  spec.window = 24;
+  return spec;
+}
+
+TinyModelSpec TinyModelSpec::sinks() {
+  TinyModelSpec spec;
+  spec.architecture = "gpt-oss";
+  spec.kv_heads = 2;
+  spec.window = 20;
+  return spec;
+}
+
+TinyModelSpec TinyModelSpec::mixed_heads() {
+  TinyModelSpec spec;
+  spec.layers = 4;
+  spec.kv_heads_by_layer = {4, 1, 4, 2};
+  spec.window = 40;
+  spec.window_period = 2;
   return spec;
 }
 

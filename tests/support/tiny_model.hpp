@@ -15,7 +15,9 @@
 namespace kvasir::test {
 
 struct TinyModelSpec {
-  std::string architecture = "llama";  // "llama", "qwen2" (QKV biases) or "qwen3" (Q and K norms)
+  // "llama", "qwen2" (QKV biases), "qwen3" (Q and K norms), "gemma3" (those, norms before and after, GELU, a rope of its own in
+  // window layers) or "gpt-oss" (biases and attention sinks, no experts)
+  std::string architecture = "llama";
   std::uint32_t layers = 2;
   std::uint32_t width = 64;
   std::uint32_t heads = 4;
@@ -28,6 +30,9 @@ struct TinyModelSpec {
   double norm_epsilon = 1e-5;
   double rope_base = 10'000;
   bool rope_factors = false;           // the rope_freqs.weight tensor of Llama 3
+  std::uint32_t window = 0;            // attention.sliding_window; 0: the key is left out
+  std::uint32_t window_period = 0;     // attention.sliding_window_pattern; 0: left to the architecture
+  std::vector<std::uint32_t> kv_heads_by_layer = {};   // instead of kv_heads, one a layer
   // Rows must be whole blocks: width for all but attn_output (heads * head_dim) and ffn_down (feed_forward).
   artifact::TensorType embedding = artifact::TensorType::q8_0;
   artifact::TensorType attention = artifact::TensorType::q4_1;     // attn_q, attn_k, attn_v, attn_output
@@ -40,6 +45,14 @@ struct TinyModelSpec {
   static TinyModelSpec mha();       // 4 query heads, 4 KV heads
   static TinyModelSpec gqa();       // 4 query heads, 2 KV heads, three layers, tied head
   static TinyModelSpec mqa();       // 4 query heads, 1 KV head of another width than width / heads
+  // Layers with a window of 40 tokens, and every third with all of history: two cache groups, two ropes.
+  static TinyModelSpec window_and_full();
+  // A window of 24 tokens in every layer: one group that gives back what it has left behind.
+  static TinyModelSpec window_only();
+  // Attention sinks, biases, and a window of 20 tokens in every second layer.
+  static TinyModelSpec sinks();
+  // Layers of 4, 1, 4 and 2 KV heads, those of every second layer with a window of 40: three groups of unlike blocks.
+  static TinyModelSpec mixed_heads();
   // gqa() with 256-element rows, so that K-quants fit.
   static TinyModelSpec k_quants(artifact::TensorType type);
 };

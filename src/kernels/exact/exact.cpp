@@ -12,6 +12,7 @@ const KernelSet& exact_kernels() {
       .unpack_row = exact::unpack_row,
       .rms_norm = exact::rms_norm,
       .silu_mul = exact::silu_mul,
+      .gelu_mul = exact::gelu_mul,
       .store_kv = exact::store_kv,
       .attention_span = exact::attention_span,
       .attention_merge = exact::attention_merge,

@@ -21,6 +21,7 @@ void matmul_f32(const PackedMatrix& w, const float* x, std::size_t x_stride, std
 void unpack_row(const PackedMatrix& w, std::size_t row, float* values);
 void rms_norm(const float* x, const float* weight, std::size_t n, float epsilon, float* y);
 void silu_mul(float* gate, const float* up, std::size_t n);
+void gelu_mul(float* gate, const float* up, std::size_t n);
 void store_kv(const float* k, const float* v, std::size_t head_dim, format::KvFormat format, std::byte* k_to,
               std::byte* v_to);
 void attention_span(const AttentionTile& tile, std::uint32_t span, SpanState state, float* scratch);

@@ -59,6 +59,14 @@ void silu_mul(float* gate, const float* up, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) gate[i] = (gate[i] / (1.0f + exp_f32(-gate[i]))) * up[i];
 }
 
+void gelu_mul(float* gate, const float* up, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float x = gate[i];
+    const float u = std::fma(x * x, kGeluCube, kGeluLinear) * x;
+    gate[i] = (x / (1.0f + exp_f32(u))) * up[i];
+  }
+}
+
 void store_kv(const float* k, const float* v, std::size_t head_dim, format::KvFormat format, std::byte* k_to,
               std::byte* v_to) {
   const std::size_t k_stride = format::kKeysPerTile * format::element_bytes(format.k);

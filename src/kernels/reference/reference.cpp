@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace kvasir::kernels::reference {
@@ -23,6 +24,11 @@ void rms_norm(const float* x, const float* weight, std::size_t n, double epsilon
 }
 
 double silu_mul(double gate, double up) { return gate / (1.0 + std::exp(-gate)) * up; }
+
+double gelu_mul(double gate, double up) {
+  const double z = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+  return gate / (1 + std::exp(-2 * z)) * up;   // = 0.5 gate (1 + tanh(z)) up, without its cancellation
+}
 
 double attention(const float* q, const float* k, const float* v, std::size_t keys, std::size_t head_dim, double scale,
                  Judged* out, const float* sink) {

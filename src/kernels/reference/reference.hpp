@@ -22,6 +22,9 @@ void rms_norm(const float* x, const float* weight, std::size_t n, double epsilon
 // gate * sigmoid(gate) * up.
 double silu_mul(double gate, double up);
 
+// GELU of gate by its tanh approximation, times up.
+double gelu_mul(double gate, double up);
+
 // One query head over `keys` keys: softmax(scale * K q) V. k and v: [keys][head_dim]; out: [head_dim], the magnitude
 // being the weighted mean of |v|. sink: a score more whose value is zero; null = none. Returns the largest magnitude of a
 // score, which bounds every score's error.

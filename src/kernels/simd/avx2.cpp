@@ -22,7 +22,7 @@ constexpr int panel_group_count(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2
 const KernelSet& avx2_kernels() {
   static constexpr KernelSet set = {
       .isa = platform::Isa::avx2, .panel_rows = 16, .quantize = quantize, .matmul_int8 = matmul_int8, .matmul_f32 = matmul_f32,
-      .unpack_row = exact::unpack_row, .rms_norm = rms_norm, .silu_mul = silu_mul, .store_kv = store_kv,
+      .unpack_row = exact::unpack_row, .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .store_kv = store_kv,
       .attention_span = attention_span, .attention_merge = attention_merge, .attention_finish = attention_finish};
   return set;
 }

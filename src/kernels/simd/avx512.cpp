@@ -19,7 +19,7 @@ constexpr int panel_group_count(int) { return 4; }
 
 constexpr KernelSet kSet = {
     .isa = platform::Isa::avx512, .panel_rows = 16, .quantize = quantize, .matmul_int8 = matmul_int8, .matmul_f32 = matmul_f32,
-    .unpack_row = exact::unpack_row, .rms_norm = rms_norm, .silu_mul = silu_mul, .store_kv = store_kv,
+    .unpack_row = exact::unpack_row, .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .store_kv = store_kv,
     .attention_span = attention_span, .attention_merge = attention_merge, .attention_finish = attention_finish};
 
 }  // namespace

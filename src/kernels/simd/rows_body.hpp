@@ -57,11 +57,25 @@ KV_INLINE Floats silu_mul_lanes(Floats gate, Floats up) {
   return mul(div(gate, denominator), up);
 }
 
-void silu_mul(float* gate, const float* up, std::size_t n) {
+KV_INLINE Floats gelu_mul_lanes(Floats gate, Floats up) {
+  const Floats u = mul(fma(mul(gate, gate), broadcast(kGeluCube), broadcast(kGeluLinear)), gate);
+  return mul(div(gate, add(broadcast(1.0f), exp_lanes(u))), up);
+}
+
+// gate = one(gate, up), sixteen at a time.
+template <class One>
+KV_INLINE void gate_rows(float* gate, const float* up, std::size_t n, One one) {
   const std::size_t whole = n / kLanes * kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) store(gate + i, silu_mul_lanes(load(gate + i), load(up + i)));
-  if (whole < n)
-    store_tail(gate + whole, n - whole, silu_mul_lanes(load_tail(gate + whole, n - whole), load_tail(up + whole, n - whole)));
+  for (std::size_t i = 0; i < whole; i += kLanes) store(gate + i, one(load(gate + i), load(up + i)));
+  if (whole < n) store_tail(gate + whole, n - whole, one(load_tail(gate + whole, n - whole), load_tail(up + whole, n - whole)));
+}
+
+void silu_mul(float* gate, const float* up, std::size_t n) {
+  gate_rows(gate, up, n, [](Floats g, Floats u) { return silu_mul_lanes(g, u); });
+}
+
+void gelu_mul(float* gate, const float* up, std::size_t n) {
+  gate_rows(gate, up, n, [](Floats g, Floats u) { return gelu_mul_lanes(g, u); });
 }
 
 void quantize(const float* x, std::size_t x_stride, std::size_t row_begin, std::size_t row_end, ActivationPanels panels) {

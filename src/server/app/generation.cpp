@@ -120,6 +120,8 @@ std::optional<api::ApiError> Generation::submit(Work work, std::unique_ptr<Deliv
     delivery_ = std::move(delivery);
   }
   const std::size_t wanted = work.requests.size();
+  for (std::size_t i = 0; shape_.n > 1 && i < wanted; ++i)   // the answers to one prompt
+    work.requests[i].family = i % shape_.n == 0 ? app_.loop.new_family() : work.requests[i - 1].family;
   const auto refusal = submit_all(std::move(work.requests));
   const std::scoped_lock lock(mutex_);
   if (!refusal) {

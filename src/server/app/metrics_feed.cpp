@@ -24,22 +24,18 @@ LoadSample load_sample(const LoopStats& loop) {
   return load;
 }
 
-CacheSample cache_sample(const engine::CacheAccounting& cache, std::uint32_t block_tokens) {
+CacheSample cache_sample(const engine::CacheAccounting& cache) {
   CacheSample sample;
-  // Blocks of one size: the groups of today's models differ in nothing.
-  const std::uint64_t usable = cache.active_bytes + cache.cached_bytes + cache.free_bytes + cache.quarantined_bytes;
-  const std::uint64_t block_bytes = cache.total_blocks == 0 ? 0 : usable / cache.total_blocks;
-  const auto blocks = [block_bytes](std::uint64_t bytes) { return block_bytes == 0 ? 0 : bytes / block_bytes; };
   sample.active_blocks = cache.active_blocks;
-  sample.cached_blocks = blocks(cache.cached_bytes);
-  sample.free_blocks = blocks(cache.free_bytes);
-  sample.quarantined_blocks = blocks(cache.quarantined_bytes);
+  sample.cached_blocks = cache.cached_blocks;
+  sample.free_blocks = cache.free_blocks;
+  sample.quarantined_blocks = cache.quarantined_blocks;
   sample.logical_tokens = cache.live_rows;
   sample.held_bytes = cache.active_bytes + cache.cached_bytes;
   sample.capacity_bytes = cache.total_bytes;
   sample.slack_bytes = cache.slack_bytes;
-  sample.allocated_tokens = (sample.active_blocks + sample.cached_blocks) * block_tokens;
-  sample.claimed_tokens = blocks(cache.claimed_bytes) * block_tokens;
+  sample.allocated_tokens = cache.allocated_rows;
+  sample.claimed_tokens = cache.claimed_rows;
   return sample;
 }
 
@@ -119,7 +115,7 @@ void MetricsFeed::cancelled(std::string_view stage) {
 
 std::string MetricsFeed::scrape(const LoopStats& loop, const HttpStats& http, bool ready) {
   metrics_->set_load(load_sample(loop));
-  metrics_->set_cache(cache_sample(loop.cache, settings_.block_tokens));
+  metrics_->set_cache(cache_sample(loop.cache));
   metrics_->set_http(http);
   metrics_->gauge("kvasir_ready").set(ready ? 1 : 0);
   return metrics_->exposition();
