@@ -34,6 +34,7 @@ engine::PoolConfig EngineFlags::pool_config() const {
   const std::optional<format::KvType> type = format::parse_kv_type(kv_cache_dtype);
   KV_CHECK(type.has_value(), "--kv-cache-dtype was checked when it was parsed");
   config.kv_format = {*type, *type};
+  if (context_shift) config.context_keep = keep.value_or(0);
   return config;
 }
 
@@ -65,6 +66,13 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--seed", flags.seed, "Seed of every random choice (default 0)")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))->type_name("N")->group(kGroup);
   add_settings_options(command);
+}
+
+void add_context_shift_options(CLI::App& command, EngineFlags& flags) {
+  CLI::Option* shift = command.add_flag("--context-shift", flags.context_shift,
+      "Answers go on when the context is full: the older half is let go, the rest is computed anew (default: they end)")->group(kGroup);
+  command.add_option("--keep", flags.keep, "First tokens of a sequence that --context-shift never lets go (default 0)")
+      ->check(whole_number(0, kMaxTokens))->type_name("N")->needs(shift)->group(kGroup);
 }
 
 }  // namespace kvasir::cli

@@ -30,6 +30,8 @@ struct EngineFlags {
   std::optional<std::uint64_t> kv_cache_memory;     // bytes
   std::string compute = "int8";
   std::uint64_t seed = 0;
+  bool context_shift = false;
+  std::optional<std::uint32_t> keep;                // tokens, with context_shift
 
   // The flags as the engine takes them. `threads` etc. were checked when parsed.
   engine::PoolConfig pool_config() const;
@@ -38,6 +40,9 @@ struct EngineFlags {
   // that this machine lacks.
   Result<model::ModelOptions> model_options() const;
 };
+
+// Those of commands whose answers may outgrow the context. Errors of check: usage for --keep without --context-shift.
+void add_context_shift_options(CLI::App& command, EngineFlags& flags);
 
 // Adds the options to a command. `flags` must outlive parsing.
 void add_engine_flags(CLI::App& command, EngineFlags& flags);

@@ -48,6 +48,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       ->check(whole_number(0, engine::kMaxTopLogprobs))->type_name("N")->group(kGroup);
   command.add_flag("--ignore-eos", flags.ignore_eos, "Go on past the end-of-text token")->group(kGroup);
   add_engine_flags(command, flags.engine);
+  add_context_shift_options(command, flags.engine);
   add_launch_flags(command, flags.launch);
 }
 

@@ -143,6 +143,7 @@ void add_serve_flags(CLI::App& command, ServeFlags& flags) {
   add_access_flags(command, flags);
   add_operation_flags(command, flags);
   add_engine_flags(command, flags.engine);
+  add_context_shift_options(command, flags.engine);
   add_launch_flags(command, flags.launch);
 }
 

@@ -22,8 +22,6 @@ bool same_prompt(const Request& a, const Request& b) {
   return std::ranges::equal(std::span(a.tokens).first(a.prompt_tokens), std::span(b.tokens).first(b.prompt_tokens));
 }
 
-std::uint64_t bound_rows(const Request& r) { return cache::rows_bound(r.prompt_tokens, r.max_new_tokens); }
-
 }  // namespace
 
 void Core::erase_id(std::vector<RequestId>& list, RequestId id) {
@@ -58,6 +56,7 @@ Core::Core(const CoreConfig& config, cache::KvCache cache)
       limits_(config.limits),
       policy_(config.policy),
       queue_limits_(config.queue),
+      context_keep_(config.context_keep),
       requests_(config.max_requests),
       cost_(config.assumed_cost) {
   for (std::vector<RequestId>* list : {&queued_, &running_, &finished_}) list->reserve(config.max_requests);
@@ -83,7 +82,7 @@ SubmitVerdict Core::can_submit(const RequestSpec& spec) const {
   const bool beams_fit = spec.beams >= 1 && spec.beams <= limits_.max_num_seqs && (spec.beams == 1 || spec.family == 0);
   if (spec.prompt.empty() || !sched::validate_priority(spec.priority).ok() || !beams_fit)
     return {RefusalReason::bad_request, 0, 0, {}};
-  const cache::FitVerdict fit = cache_.budget().check({.rows = cache::rows_bound(spec.prompt.size(), spec.max_new_tokens),
+  const cache::FitVerdict fit = cache_.budget().check({.rows = bound_rows(spec.prompt.size(), spec.max_new_tokens, 0, spec.beams),
                                                        .prompt_tokens = spec.prompt.size(),
                                                        .sequences = spec.beams});
   if (cache::never_fits(fit.fit))
@@ -131,14 +130,16 @@ Request& Core::new_request(const RequestSpec& spec) {
   free_slots_.pop_back();
   Request& request = requests_[slot];
   request.id = request.leader = RequestId(serial_++ * requests_.size() + slot);
-  request.prompt_tokens = static_cast<std::uint32_t>(spec.prompt.size());
+  request.prompt_tokens = request.prefill = static_cast<std::uint32_t>(spec.prompt.size());
   request.max_new_tokens = static_cast<std::uint32_t>(spec.max_new_tokens);  // the context limit bounds both
   request.priority = spec.priority;
   request.arrived_us = spec.arrived_us;
   request.family = spec.family;
   request.beams = spec.beams;
   request.place = sched::place_of(policy_, request.id, spec.priority, spec.arrived_us);
-  request.tokens.reserve(std::size_t{request.prompt_tokens} + request.max_new_tokens);
+  // With a shifting context never more than that and the token that is one too many.
+  request.tokens.reserve(std::min<std::uint64_t>(std::uint64_t{request.prompt_tokens} + request.max_new_tokens,
+                                                 cache_.max_sequence_rows() + 1));
   request.tokens.assign(spec.prompt.begin(), spec.prompt.end());
   return request;
 }
@@ -152,8 +153,7 @@ void Core::insert_in_order(std::vector<RequestId>& list, RequestId id) {
 void Core::drop_unservable_heads() {
   while (!queued_.empty()) {
     Request& head = at(queued_.front());
-    const cache::FitVerdict verdict =
-        cache_.budget().check({.rows = bound_rows(head), .prompt_tokens = head.prompt_tokens, .sequences = head.beams});
+    const cache::FitVerdict verdict = cache_.budget().check(demand_of(head));
     if (!cache::never_fits(verdict.fit)) return;
     head.refusal = verdict;
     finish(head, FinishReason::error);
@@ -164,7 +164,7 @@ const sched::StepPlan& Core::plan(std::uint64_t now_us) {
   KV_CHECK(!in_flight_, "one step is in flight at a time: apply() or abandon() it first");
   cache_.clear_copies();
   drop_unservable_heads();
-  if (!queued_.empty()) cache_.compact(at(queued_.front()).prompt_tokens, at(queued_.front()).max_new_tokens);
+  if (!queued_.empty()) cache_.compact(at(queued_.front()).prefill, answer_bound(at(queued_.front())));
   running_views_.clear();
   for (const RequestId id : running_) {
     const Request& r = at(id);
@@ -193,7 +193,7 @@ void Core::view_queue() {
     }
     queued_views_.push_back({.id = id,
                              .bound_rows = bound_rows(r),
-                             .prompt_tokens = r.prompt_tokens,
+                             .prompt_tokens = r.prefill,
                              .wants_logits = r.max_new_tokens > 0,
                              .sequences = r.beams,
                              .shared = sharing.rows > 0 ? cache_.sharing(sharing.from, sharing.rows) : cache::SharedRows()});
@@ -225,16 +225,16 @@ void Core::start_step() {
     const Sharing sharing = sharing_of(request);
     Beams* const beams = request.beams > 1 ? beams_of(id) : nullptr;
     Result<SequenceId> sequence =
-        beams != nullptr ? cache_.admit_forking(request.prompt_tokens, request.max_new_tokens, request.beams, beams->reserve)
-        : sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prompt_tokens, request.max_new_tokens)
-                         : cache_.admit(request.prompt_tokens, request.max_new_tokens);
+        beams != nullptr   ? cache_.admit_forking(request.prefill, answer_bound(request), request.beams, beams->reserve)
+        : sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prefill, answer_bound(request))
+                           : cache_.admit(request.prefill, answer_bound(request));
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
     request.sequence = *sequence;
     request.computed = request.shared_rows = sharing.rows;
     shared_rows_ += sharing.rows;
     request.state = RequestState::prefilling;
     erase_id(queued_, id);
-    queued_tokens_ -= request.prompt_tokens;
+    queued_tokens_ -= request.prefill;
     insert_in_order(running_, id);
   }
   for (const sched::Chunk& chunk : plan_.chunks) {
@@ -271,14 +271,55 @@ void Core::apply_chunk(Request& request, const sched::Chunk& chunk, const TokenR
   request.computed += chunk.token_count;
   if (request.cancel_requested && request.beams == 1) return finish(request, FinishReason::cancelled);
   cache_.commit(request.sequence);
-  if (request.computed < request.prompt_tokens) return;
+  if (request.computed < request.prefill) return;
   request.state = RequestState::decoding;
   if (result != nullptr) {
     KV_CHECK(request.generated() < request.max_new_tokens, "no token beyond the limit");
     request.tokens.push_back(result->token);
     if (result->stop) return finish(request, FinishReason::stop);
   }
-  if (request.generated() == request.max_new_tokens && request.beams == 1) finish(request, FinishReason::length);
+  if (request.beams > 1) return;
+  if (request.generated() == request.max_new_tokens) return finish(request, FinishReason::length);
+  if (request.tokens.size() > cache_.max_sequence_rows()) shift_context(request);
+}
+
+// No key is turned again: what is kept is computed anew, as a prompt of these tokens would be.
+void Core::shift_context(Request& request) {
+  const auto known = static_cast<std::uint32_t>(request.tokens.size());
+  const std::uint32_t keep = std::min(*context_keep_, known - 2), gone = (known - keep) / 2;
+  const auto first = request.tokens.begin() + keep;
+  request.tokens.erase(first, first + gone);
+  request.dropped += gone;
+  request.prefill = known - gone;
+  request.computed = request.shared_rows = 0;
+  request.family = 0;   // its prompt is not what it was
+  cache_.release(request.sequence);
+  request.sequence = SequenceId();
+  erase_id(running_, request.id);
+  request.state = RequestState::queued;
+  insert_in_order(queued_, request.id);
+  queued_tokens_ += request.prefill;
+  ++context_shifts_;
+  shifted_rows_ += request.prefill;
+}
+
+// Rows that it may hold at one time.
+std::uint64_t Core::bound_rows(std::uint64_t prompt, std::uint64_t max_new, std::uint64_t dropped, std::uint32_t beams) const {
+  const std::uint64_t all = cache::rows_bound(prompt, max_new) - dropped;
+  return context_keep_ && beams == 1 && prompt <= cache_.max_sequence_rows() ? std::min(all, cache_.max_sequence_rows()) : all;
+}
+
+std::uint64_t Core::bound_rows(const Request& request) const {
+  return bound_rows(request.prompt_tokens, request.max_new_tokens, request.dropped, request.beams);
+}
+
+// Tokens after what it is admitted with, of which the last needs no row.
+std::uint64_t Core::answer_bound(const Request& request) const {
+  return request.max_new_tokens == 0 ? 0 : bound_rows(request) - request.prefill + 1;
+}
+
+cache::Demand Core::demand_of(const Request& request) const {
+  return {.rows = bound_rows(request), .prompt_tokens = request.prefill, .sequences = request.beams};
 }
 
 void Core::abandon() {
@@ -312,7 +353,7 @@ void Core::finish(Request& request, FinishReason reason) {
     erase_id(running_, request.id);
   } else {
     erase_id(queued_, request.id);
-    queued_tokens_ -= request.prompt_tokens;
+    queued_tokens_ -= request.prefill;
   }
   request.state = RequestState::finished;
   request.reason = reason;
@@ -340,6 +381,8 @@ CoreStats Core::stats() const {
           .queued_tokens = queued_tokens_,
           .submitted = serial_,
           .shared_rows = shared_rows_,
+          .context_shifts = context_shifts_,
+          .shifted_rows = shifted_rows_,
           .refused = refused_,
           .steps = steps_};
 }
@@ -358,7 +401,7 @@ void Core::check_invariants() const {
     ++known;
     unborn += r.state == RequestState::unborn ? 1 : 0;
     KV_CHECK(r.beams == 1 || find(r.leader) != nullptr, "beams end together");
-    if (r.state == RequestState::queued) queued_tokens += r.prompt_tokens;
+    if (r.state == RequestState::queued) queued_tokens += r.prefill;
     KV_CHECK(r.place == sched::place_of(policy_, r.id, r.priority, r.arrived_us), "a place follows from the policy");
     KV_CHECK(find(r.id) == &r, "a request is in the slot of its id");
     KV_CHECK(listed(queued_, r) == (r.state == RequestState::queued), "queued requests are in the queue");
@@ -366,7 +409,7 @@ void Core::check_invariants() const {
     KV_CHECK(listed(finished_, r) == (r.state == RequestState::finished), "finished requests are in the finished list");
     KV_CHECK(r.sequence.valid() == r.running(), "a request holds a cache sequence while it is admitted");
     KV_CHECK((r.reason != FinishReason::none) == (r.state == RequestState::finished), "what ended has a reason");
-    KV_CHECK(r.tokens.size() >= r.prompt_tokens && r.generated() <= r.max_new_tokens, "output within its limit");
+    KV_CHECK(r.tokens.size() + r.dropped >= r.prompt_tokens && r.generated() <= r.max_new_tokens, "output within its limit");
     KV_CHECK(r.computed + r.in_flight <= r.tokens.size(), "only known tokens are computed");
     KV_CHECK(r.in_flight == 0 || in_flight_, "rows are in flight only with a step");
     KV_CHECK(!r.running() || cache_.rows(r.sequence) == r.computed + r.in_flight, "the cache has the rows computed");

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct CoreConfig {
   std::uint32_t max_requests = 4096;  // known at one time: queued, running, and finished but not forgotten
   sched::QueuePolicy policy;
   QueueLimits queue;
+  // Set: a request whose context is full keeps its first so many tokens and the later half of the others, and goes on.
+  std::optional<std::uint32_t> context_keep;
   sched::CostCoefficients assumed_cost = sched::kCautiousCost;  // until steps have been measured
 };
 
@@ -61,6 +64,7 @@ struct CoreStats {
   std::uint64_t queued_tokens = 0;  // prompt tokens of those queued
   std::uint64_t submitted = 0;      // since creation
   std::uint64_t shared_rows = 0;    // of prompts, that another of the family had computed; since creation
+  std::uint64_t context_shifts = 0, shifted_rows = 0;  // since creation: how often, and rows to be computed again
   RefusalCounts refused;            // by submit, since creation
   std::uint64_t steps = 0;          // applied
 };
@@ -156,12 +160,18 @@ class Core {
   void drop_unservable_heads();
   void start_step();
   void finish(Request& request, FinishReason reason);
+  std::uint64_t bound_rows(std::uint64_t prompt, std::uint64_t max_new, std::uint64_t dropped, std::uint32_t beams) const;
+  std::uint64_t bound_rows(const Request& request) const;
+  std::uint64_t answer_bound(const Request& request) const;
+  cache::Demand demand_of(const Request& request) const;
+  void shift_context(Request& request);
   void apply_chunk(Request& request, const sched::Chunk& chunk, const TokenResult* result);
 
   cache::KvCache cache_;
   sched::Limits limits_;
   sched::QueuePolicy policy_;
   QueueLimits queue_limits_;
+  std::optional<std::uint32_t> context_keep_;
   std::vector<Request> requests_;  // slots; an id's slot is id mod size, and ids rise with arrival
   std::vector<std::uint32_t> free_slots_;
   std::vector<RequestId> queued_, running_, finished_;  // by place, by place, in order of ending
@@ -173,7 +183,7 @@ class Core {
   bool in_flight_ = false;
   sched::StepCost cost_;
   std::uint64_t queued_tokens_ = 0;
-  std::uint64_t serial_ = 0, steps_ = 0, shared_rows_ = 0;
+  std::uint64_t serial_ = 0, steps_ = 0, shared_rows_ = 0, context_shifts_ = 0, shifted_rows_ = 0;
   RefusalCounts refused_;
 };
 

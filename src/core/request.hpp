@@ -3,12 +3,15 @@
 //   queued -> prefilling -> decoding -> finished
 //      \__________\____________\________/            cancel(), at any moment
 //
+// A request that has filled its context may go on (CoreConfig::context_keep): it lets old tokens go, is queued again and
+// computes those it kept anew, at their new positions.
+//
 // Beams are requests that live and end together, led by the first: it alone is queued and computes the prompt, the others
 // branch off it then. Clients of the core know the first.
 //
 // Thread rule: a value owned by the core.
-// Invariants: computed <= tokens.size(); generated = tokens.size() - prompt_tokens <= max_new_tokens;
-// it holds a cache sequence if and only if it is prefilling or decoding; shared_rows < prompt_tokens were not computed by it.
+// Invariants: computed <= tokens.size(); generated = tokens.size() + dropped - prompt_tokens <= max_new_tokens;
+// it holds a cache sequence if and only if it is prefilling or decoding; shared_rows < prefill were not computed by it.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +56,8 @@ struct Request {
   bool cancel_requested = false;  // takes effect when the step in flight ends
   std::uint32_t prompt_tokens = 0;
   std::uint32_t max_new_tokens = 0;
+  std::uint32_t prefill = 0;    // rows to compute before its next token: the prompt, or what it kept of its context
+  std::uint32_t dropped = 0;    // tokens let go: those that `tokens` lacks
   std::uint32_t computed = 0;   // rows whose values are in the cache
   std::uint32_t shared_rows = 0;   // of them, begun with: another of the family had computed them
   std::uint32_t in_flight = 0;  // rows that the step in flight is computing
@@ -62,12 +67,13 @@ struct Request {
   RequestId leader;             // of its beams; itself where there are none
   std::uint32_t beams = 1;      // how many there are
   sched::QueuePlace place;      // among those queued, and among those running
-  std::vector<TokenId> tokens;  // prompt, then output; capacity for all of it since submit
+  std::vector<TokenId> tokens;  // prompt, then output, without what was let go; capacity for all of it since submit
   SequenceId sequence;          // in the cache, while admitted
   cache::FitVerdict refusal;    // with FinishReason::error
 
-  std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }
+  std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) + dropped - prompt_tokens; }
   bool running() const { return state == RequestState::prefilling || state == RequestState::decoding; }
+  // REQUIRES: nothing was let go.
   std::span<const TokenId> output() const { return std::span(tokens).subspan(prompt_tokens); }
 };
 

@@ -12,11 +12,18 @@
 namespace kvasir::engine {
 namespace {
 
-// The output limit of a request: its own, else the default, else as far as context and cache reach; never beyond the
-// context. An answer that meets it ends with `length`.
+// With a shifting context an answer ends here at the latest.
+constexpr std::uint32_t kMostShiftedAnswer = 1u << 20;
+
+bool shifts(const GenerateRequest& request, const PoolConfig& config) { return config.context_keep && request.beam.width <= 1; }
+
+// The output limit of a request: its own, else the default, else as far as context and cache reach; beyond the context only
+// where it shifts. An answer that meets it ends with `length`.
 std::uint32_t output_limit(const GenerateRequest& request, const PoolConfig& config, std::uint64_t cache_rows) {
   const std::uint64_t prompt = request.prompt.size();
   const std::uint64_t context_left = config.max_model_len - std::min<std::uint64_t>(config.max_model_len, prompt);
+  if (const std::uint32_t asked = request.max_tokens.value_or(config.default_max_tokens); shifts(request, config) && asked > 0)
+    return std::min(asked, kMostShiftedAnswer);
   std::uint64_t limit = context_left;
   if (request.max_tokens) {
     limit = std::min<std::uint64_t>(limit, *request.max_tokens);
@@ -82,7 +89,9 @@ Status Engine::check(const GenerateRequest& request) const {
   const State& s = *state_;
   KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
   const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
-  const cache::FitVerdict fit = s.whole.check({.rows = cache::rows_bound(request.prompt.size(), limit),
+  std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
+  if (shifts(request, s.config)) rows = std::min<std::uint64_t>(rows, s.config.max_model_len);
+  const cache::FitVerdict fit = s.whole.check({.rows = rows,
                                               .prompt_tokens = request.prompt.size(),
                                               .sequences = std::max(request.beam.width, 1u)});
   return fit.ok() ? ok_status() : Status(cache::to_error(fit));
@@ -121,6 +130,7 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
   Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
   auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
+  if (shifts(request, s.config)) live->bound_rows = std::min<std::uint64_t>(live->bound_rows, s.config.max_model_len);
   s.begin_beams(*live, request, limit);
   const Status backed = s.populate_for(*live);
   if (!backed.ok()) {
@@ -246,6 +256,8 @@ EngineStats Engine::stats() const {
   stats.running = core.running;
   stats.queued_prompt_tokens = core.queued_tokens;
   stats.shared_prompt_tokens = core.shared_rows;
+  stats.context_shifts = core.context_shifts;
+  stats.shifted_tokens = core.shifted_rows;
   stats.step_cost = state_->core.step_cost().coefficients();
   return stats;
 }

@@ -76,6 +76,7 @@ struct EngineStats {
   std::uint64_t steps = 0;
   std::uint64_t prefill_tokens = 0, decode_tokens = 0;   // rows computed since the start
   std::uint64_t shared_prompt_tokens = 0;   // rows of prompts that another request of the family had computed
+  std::uint64_t context_shifts = 0, shifted_tokens = 0;   // since the start; tokens that were kept and computed again
   std::uint64_t finished = 0, cancelled = 0, refused = 0;   // requests since the start
   double forward_s = 0, sample_s = 0, total_s = 0;          // seconds since the start, all steps
   core::RefusalCounts refusals;              // `refused`, by reason

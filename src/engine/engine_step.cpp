@@ -82,13 +82,13 @@ void Engine::State::add_row(const sched::Chunk& chunk, std::uint32_t position, s
   Live& request = live_of(chunk.request);
   const bool last = position + 1 == chunk.first_position + chunk.token_count;
   if (request.beams && last && chunk.wants_logits) return offer_to_beams(request, chunk.request, logits);
-  const bool scored = request.scoring.logprobs >= 0 && position + 1 < life.prompt_tokens;
+  const bool scored = request.scoring.logprobs >= 0 && position + 1 < life.prompt_tokens && life.dropped == 0;
   if (!scored && !(last && chunk.wants_logits)) return;
   SampleRow& row = rows.emplace_back();
   row.logits = logits;
-  row.position = position + 1;
+  row.position = life.dropped + position + 1;   // in all of the text: what is drawn with it is drawn once
   row.params = scored ? &request.scoring : &request.sampling;
-  if (scored) row.given = life.tokens[row.position];
+  if (scored) row.given = life.tokens[position + 1];
   else if (request.rules) row.rules = &*request.rules;
   row_requests.push_back(&request);
 }

@@ -20,6 +20,10 @@ Result<PoolConfig> resolve(PoolConfig config, const artifact::ModelGeometry& geo
     return Error{ErrorCode::bad_input, fmt::format("max-model-len is {}, valid: 1 to {} (the model's context)",
                                                    config.max_model_len, geometry.context)};
   }
+  if (config.context_keep && *config.context_keep + std::uint64_t{2} > config.max_model_len) {
+    return Error{ErrorCode::bad_input, fmt::format("context-keep is {}, valid: 0 to {} (max-model-len - 2)", *config.context_keep,
+                                                   std::max(config.max_model_len, 2u) - 2)};
+  }
   if (config.max_sequences == 0) config.max_sequences = std::min(kDefaultMaxSequences, config.max_batched_tokens);
   if (config.max_queued == 0) config.max_queued = config.max_sequences + kDefaultMaxWaiting;
   if (config.logits_rows == 0) config.logits_rows = config.max_sequences;
@@ -45,6 +49,7 @@ core::CoreConfig core_config(const PoolConfig& config, const store::StorePlan& s
   out.limits.max_num_batched_tokens = config.max_batched_tokens;
   out.limits.itl_target_s = config.itl_target_s;
   out.max_requests = config.max_queued;
+  out.context_keep = config.context_keep;
   out.policy.policy = config.policy;
   out.queue = {config.max_queued_requests, config.max_queued_tokens};
   return out;

@@ -24,6 +24,9 @@ struct PoolConfig {
   // --max-num-seqs: sequences that run at once, at most max_batched_tokens, since each may need a row of every step.
   // 0 = kDefaultMaxSequences, or max_batched_tokens if that is less.
   std::uint32_t max_sequences = 0;
+  // Set: an answer that fills the context goes on: its first so many tokens are kept and of the others the later half, and what
+  // is kept is computed anew. 0 to max_model_len - 2. Not with beams.
+  std::optional<std::uint32_t> context_keep;
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
   // Requests held in all, running ones included; more are refused (exhausted). 0 = max_sequences + kDefaultMaxWaiting.
   std::uint32_t max_queued = 0;

@@ -28,7 +28,8 @@ class StepBatch {
       const core::Request& request = *core.find(chunk.request);
       const std::uint32_t end = chunk.first_position + chunk.token_count;
       const std::uint32_t from = std::max(logits_from(chunk.request), chunk.first_position);
-      const std::uint32_t scored = end <= request.prompt_tokens && from < end ? end - from : 0;
+      const bool of_prompt = end <= request.prompt_tokens && request.dropped == 0;   // not what is computed again
+      const std::uint32_t scored = of_prompt && from < end ? end - from : 0;
       add(core.cache(), request, chunk, std::max(scored, chunk.wants_logits ? 1u : 0u));
     }
     finish();

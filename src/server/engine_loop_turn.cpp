@@ -135,7 +135,8 @@ void LoopTurns::step() {
   if (check_invariants_) engine_.check_invariants();
   for (const RequestId request : engine_.admitted()) {
     Stream& stream = *by_request_.at(request);
-    stream.state.times.scheduled_ns = begin_ns;
+    // Again, when it goes on with a shifted context.
+    if (stream.state.times.scheduled_ns == 0) stream.state.times.scheduled_ns = begin_ns;
     leave_queue(stream);
   }
   stepped_ns_ = platform::monotonic_ns();
