@@ -39,9 +39,10 @@ std::string why_not_run(const plan::PlanInput& input, const plan::KvGroups& kv) 
   const auto differs = [&input](const plan::PlannedGroup& group) { return group.group.format != input.kv.format; };
   if (std::any_of(kv.groups.begin(), kv.groups.end(), differs)) return "layers of another format can be planned, not stored";
   const bool plain = kv.state_bytes == 0 && std::all_of(kv.groups.begin(), kv.groups.end(), [](const plan::PlannedGroup& group) {
-    return group.kind == plan::GroupKind::full && group.merged == 1;
+    const bool rows = group.kind == plan::GroupKind::full || group.kind == plan::GroupKind::window || group.kind == plan::GroupKind::chunk;
+    return rows && group.merged == 1;
   });
-  return plain ? "" : "no engine here keeps anything but full history";
+  return plain ? "" : "no engine here keeps anything but full history, windows and chunks";
 }
 
 artifact::TextMap settings_of(std::uint64_t sequences, std::uint64_t step_tokens, std::uint64_t length, std::uint64_t threads) {
