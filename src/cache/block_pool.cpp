@@ -162,7 +162,17 @@ void BlockPool::change(BlockId block, std::uint32_t refs, std::uint8_t flags) {
 
 BlockId BlockPool::allocate() {
   KV_CHECK(counts_.free > 0, "allocate() needs a free block: claim before allocating");
-  const std::uint32_t superpage = by_fullness_ ? by_fullness_->lowest() % all_superpages() : 0;
+  return allocate_in(by_fullness_ ? by_fullness_->lowest() % all_superpages() : 0);
+}
+
+BlockId BlockPool::allocate_outside(std::uint32_t superpage) {
+  KV_CHECK(by_fullness_ && counts_.free > free_in_[superpage], "allocate_outside() needs a free block in another superpage");
+  const std::uint32_t fullest = by_fullness_->lowest();
+  if (fullest % all_superpages() != superpage) return allocate_in(fullest % all_superpages());
+  return allocate_in(by_fullness_->lowest_from(fullest + 1).value() % all_superpages());
+}
+
+BlockId BlockPool::allocate_in(std::uint32_t superpage) {
   const std::uint32_t lowest = free_ranks_.lowest_from(superpage * blocks_per_superpage_).value();
   const auto block = static_cast<BlockId>(block_of_rank_.empty() ? lowest : block_of_rank_[lowest]);
   change(block, 1, 0);

@@ -64,6 +64,8 @@ class BlockPool {
 
   // Takes a free block, chosen as above; it has one reference. REQUIRES: counts().free > 0.
   BlockId allocate();
+  // The same, in another superpage than this one. REQUIRES: a free block there.
+  BlockId allocate_outside(std::uint32_t superpage);
   // One more holder. REQUIRES: active, or cached and not quarantined (a prefix hit).
   void add_ref(BlockId block);
   // One holder less; the last one leaves it cached, quarantined or free. REQUIRES: active.
@@ -98,6 +100,7 @@ class BlockPool {
   std::uint32_t all_superpages() const { return static_cast<std::uint32_t>(present_.size()); }
   void shuffle(std::uint64_t seed);
   bool movable(std::uint32_t superpage) const;
+  BlockId allocate_in(std::uint32_t superpage);
   // How many blocks of a superpage are free has changed from `before` to `after`.
   void move_by_fullness(std::uint32_t superpage, std::uint32_t before, std::uint32_t after);
   std::uint32_t index(BlockId block) const;

@@ -14,9 +14,6 @@ namespace {
 // Rows are uint32 within a sequence, and a page table's row counts are int32.
 constexpr std::uint64_t kMaxSequenceRows = std::numeric_limits<std::int32_t>::max();
 
-// Blocks moved in one step to empty superpages: what holds up a step is bounded.
-constexpr std::uint32_t kMovesPerStep = 64;
-
 constexpr std::uint64_t make_id(std::uint32_t generation, std::uint32_t slot) {
   return (std::uint64_t{generation} << 32) | slot;
 }

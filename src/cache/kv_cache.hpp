@@ -41,6 +41,9 @@ struct GroupConfig {
   std::uint32_t blocks_per_superpage = 0;
 };
 
+// Blocks that compact() moves in one step, at most: what holds up a step is bounded.
+inline constexpr std::uint32_t kMovesPerStep = 64;
+
 struct KvCacheConfig {
   std::vector<GroupConfig> groups;
   std::uint32_t max_sequences = 0;                // sequences that hold blocks at one time
@@ -122,8 +125,8 @@ class KvCache {
   void release(SequenceId sequence);
 
   // Moves blocks within groups until a sequence of this bound fits that does not now for the holes in superpages: copies()
-  // grows. Does nothing where it fits already, would not even then, or more moves are needed than a step may make.
-  // REQUIRES: no row is reserved that is not committed (no step in flight).
+  // grows, by kMovesPerStep at most; what remains is for the next step. Does nothing where it fits already or would not even
+  // then. REQUIRES: no row is reserved that is not committed (no step in flight).
   void compact(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens);
 
   // Copies asked for since clear_copies(), to be made in order.
@@ -190,10 +193,12 @@ class KvCache {
   void give_back_superpages(Group& group);
   void settle_last_block(Slot& slot, std::uint32_t group);
   void share_prefix(const BlockTable& from, Slot& slot, std::uint32_t group, std::uint32_t rows);
-  void move_block(std::uint32_t group, BlockId from);
-  bool empty_one_superpage();
   void reserve_blocks(ForkReserve& reserve, std::uint32_t group, std::uint64_t blocks);
+  void move_block(std::uint32_t group, BlockId from, std::uint32_t out_of);
+  bool empty_one_superpage(std::span<const std::uint64_t> wanted);
   std::uint64_t copies_left() const { return copies_.capacity() - copies_.size(); }
+  // Those of them that compact() may ask for: as many are left over as last blocks may be shared.
+  std::uint64_t moves_left() const { return copies_.size() < kMovesPerStep ? kMovesPerStep - copies_.size() : 0; }
   void check_group(std::uint32_t group) const;
   void check_arena() const;
 

@@ -245,7 +245,38 @@ CacheAccounting Engine::accounting() const {
   a.live_rows = cache.live_rows();
   a.slack_bytes += plan.slack_bytes;
   a.total_bytes = plan.capacity_bytes;
+  a.superpage_bytes = plan.superpage_bytes;
+  a.superpages = plan.superpages;
+  a.free_superpages = cache.free_superpages();
   return a;
+}
+
+std::vector<GroupAccounting> Engine::cache_groups() const {
+  static_assert(kMaxCacheGroups == cache::kMaxGroups);
+  const State& s = *state_;
+  std::vector<GroupAccounting> groups(s.groups());
+  for (std::uint32_t group = 0; group < s.groups(); ++group) {
+    const cache::GroupStats stats = s.core.cache().stats(group);
+    const store::GroupPlan& plan = s.store.plan().groups[group];
+    groups[group] = {.window = plan.reach.window,
+                     .chunked = plan.reach.chunked,
+                     .layers = plan.layout.layers(),
+                     .kv_heads = plan.layout.kv_heads(),
+                     .head_dim = plan.layout.head_dim(),
+                     .block_tokens = plan.layout.block_tokens(),
+                     .block_bytes = plan.layout.block_bytes(),
+                     .blocks_per_superpage = plan.blocks_per_superpage,
+                     .superpages = stats.superpages,
+                     .active = stats.pool.active,
+                     .cached = stats.pool.cached,
+                     .free = stats.pool.free,
+                     .quarantined = stats.pool.quarantined,
+                     .claimed = stats.claimed,
+                     .tail_bytes = stats.superpages * s.store.plan().tail_bytes(group),
+                     .left_behind = stats.left_behind,
+                     .moved = stats.moved};
+  }
+  return groups;
 }
 
 EngineStats Engine::stats() const {
@@ -293,6 +324,14 @@ void Engine::check_invariants() const {
   const CacheAccounting a = accounting();
   KV_CHECK(a.active_bytes + a.cached_bytes + a.free_bytes + a.quarantined_bytes + a.slack_bytes == a.total_bytes,
            "active + cached + free + quarantined + slack = total");
+  std::uint64_t superpages = a.free_superpages;
+  for (const GroupAccounting& g : cache_groups()) {
+    const std::uint64_t blocks = g.active + g.cached + g.free + g.quarantined, sliced = g.superpages;
+    KV_CHECK(blocks == sliced * g.blocks_per_superpage, "a group's blocks are those of its superpages");
+    KV_CHECK(blocks * g.block_bytes + g.tail_bytes == sliced * a.superpage_bytes, "blocks and tails fill superpages");
+    superpages += sliced;
+  }
+  KV_CHECK(superpages == a.superpages, "a superpage is free or one group's");
   const core::CoreStats stats = s.core.stats();
   std::size_t led = 0;   // beams are one request
   for (const RequestId id : s.core.running()) led += s.core.find(id)->leader == id ? 1 : 0;

@@ -67,7 +67,28 @@ struct CacheAccounting {
   std::uint64_t active_blocks = 0, cached_blocks = 0, free_blocks = 0, quarantined_blocks = 0, total_blocks = 0;
   std::uint64_t live_rows = 0;       // token rows of requests
   std::uint64_t allocated_rows = 0, claimed_rows = 0;   // that blocks held or claimed have room for, in the fullest group
+  // Superpages that groups share, and those that none has. A group alone has the only one.
+  std::uint64_t superpage_bytes = 0, superpages = 0, free_superpages = 0;
   bool operator==(const CacheAccounting&) const = default;
+};
+
+inline constexpr std::uint32_t kMaxCacheGroups = 8;   // that a model may have
+
+// One cache group: the layers that keep the same span of history in rows of the same size. What it is, what it has now, and
+// what it did since the start. active + cached + free + quarantined = superpages * blocks_per_superpage, and in bytes
+// (active + cached + free + quarantined) * block_bytes + tail_bytes = superpages * the arena's superpage_bytes.
+struct GroupAccounting {
+  std::uint32_t window = 0;          // keys that a row reaches; 0: all of history
+  bool chunked = false;              // the window is a chunk
+  std::uint32_t layers = 0, kv_heads = 0, head_dim = 0, block_tokens = 0;
+  std::uint64_t block_bytes = 0;
+  std::uint32_t blocks_per_superpage = 0, superpages = 0;
+  std::uint64_t active = 0, cached = 0, free = 0, quarantined = 0;   // blocks
+  std::uint64_t claimed = 0;         // blocks that admitted requests may still take, free ones or of other superpages
+  std::uint64_t tail_bytes = 0;      // what its slices leave of its superpages
+  std::uint64_t left_behind = 0;     // blocks let go because a window had passed them
+  std::uint64_t moved = 0;           // blocks moved to empty a superpage
+  bool operator==(const GroupAccounting&) const = default;
 };
 
 struct EngineStats {
@@ -151,6 +172,7 @@ class Engine {
   bool has_work() const;
   EngineStats stats() const;
   CacheAccounting accounting() const;
+  std::vector<GroupAccounting> cache_groups() const;   // at most kMaxCacheGroups, as the model's geometry has them
   std::vector<MemoryLine> memory() const;
   EffectiveSettings effective() const;
   const model::Model& model() const;

@@ -29,11 +29,11 @@ Status EngineLoop::start(std::unique_ptr<engine::Engine> engine) {
                              settings_.max_queued, most, config_.max_queued_requests, settings_.max_num_seqs)};
   }
   engine_ = std::move(engine);
-  thread_ = std::thread([this] {
+  auto turns = std::make_unique<LoopTurns>(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants,
+                                           config_.on_step, config_.on_telling);
+  thread_ = std::thread([turns = std::move(turns)] {
     platform::name_this_thread("kv-step");
-    LoopTurns turns(*engine_, *mailbox_, stats_, heartbeat_ns_, config_.check_invariants,
-                    config_.on_step, config_.on_telling);
-    turns.run();
+    turns->run();
   });
   mailbox_->open_for_requests();
   return ok_status();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "engine/engine.hpp"
@@ -59,6 +60,9 @@ struct LoopStats {
   double forward_s = 0, step_s = 0;
 
   engine::CacheAccounting cache;
+  std::array<engine::GroupAccounting, engine::kMaxCacheGroups> groups{};
+  std::uint32_t group_count = 0;
+  std::span<const engine::GroupAccounting> cache_groups() const { return {groups.data(), group_count}; }
 };
 
 // What a step did, and how many tokens of answers it brought.

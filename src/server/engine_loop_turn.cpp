@@ -1,7 +1,9 @@
 #include "server/engine_loop_turn.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "platform/clock.hpp"
@@ -54,6 +56,7 @@ LoopTurns::LoopTurns(engine::Engine& engine, Mailbox& mailbox, Published<LoopSta
   outputs_.reserve(settings.max_num_batched_tokens);
   output_streams_.reserve(settings.max_num_batched_tokens);
   ends_.reserve(settings.max_num_seqs);
+  settle();  // what there is can be asked for before the first turn has ended
 }
 
 void LoopTurns::run() {
@@ -203,6 +206,9 @@ void LoopTurns::settle() {
   stats_.running = engine.running;
   for (std::uint32_t& waiting : stats_.waiting_by_reason) waiting = waiting > 0 ? engine.waiting : 0;
   stats_.cache = engine.cache;
+  const std::vector<engine::GroupAccounting> groups = engine_.cache_groups();
+  stats_.group_count = static_cast<std::uint32_t>(groups.size());
+  std::copy(groups.begin(), groups.end(), stats_.groups.begin());
   published_.publish(stats_);
 }
 

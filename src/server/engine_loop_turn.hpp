@@ -2,7 +2,7 @@
 //
 //   turn:  mail in -> to the engine: submit, cancel -> step -> count -> publish -> events out
 //
-// Thread rule: the loop's thread alone.
+// Thread rule: the loop's thread alone, but for the constructor, which publishes the first statistics before that thread begins.
 // Invariants: a stream is in both maps from accept() until it is moved to ends_; what is in ends_ is told once and
 // dropped.
 #pragma once

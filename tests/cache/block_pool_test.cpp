@@ -193,6 +193,22 @@ TEST(BlockPool, WhatCannotMoveKeepsItsSuperpage) {
   EXPECT_EQ(pool.emptiest_superpage(), 0u) << "a published block's place is known elsewhere";
 }
 
+TEST(BlockPool, WhatMovesOutOfASuperpageGoesToAnother) {
+  BlockPool pool(3, 3, std::nullopt);
+  pool.add_superpage(0);
+  pool.add_superpage(1);
+  for (int i = 0; i < 4; ++i) pool.allocate();
+  pool.quarantine(3);
+  pool.release(1);
+  pool.release(2);
+  pool.release(3);
+  EXPECT_EQ(pool.emptiest_superpage(), 0u) << "the other holds what cannot move";
+  EXPECT_EQ(pool.allocate_outside(0), 4) << "though the first is as full, and allocate() would choose it";
+  EXPECT_EQ(pool.allocate_outside(1), 1);
+  EXPECT_EQ(pool.allocate_outside(0), 5);
+  EXPECT_DEATH(pool.allocate_outside(0), "in another superpage");
+}
+
 // Superpages come and go at random; the twin searches all of them.
 TEST(BlockPool, RandomSuperpagesAgreeWithTheNaiveTwin) {
   constexpr std::uint32_t kSuperpages = 7, kSlices = 5;

@@ -120,6 +120,51 @@ TEST(AppApi, RoutesThatGenerateNothing) {
   EXPECT_EQ(server.get("/load")["server_load"], 0);
 }
 
+// Every byte and every block of the cache is somewhere, while a request holds some of them and after.
+TEST(AppApi, KvStatsAddUp) {
+  TestApp server({}, 64);
+  const auto check = [&server](std::uint64_t active) {
+    const Json stats = server.get("/kv/stats");
+    const auto number = [](const Json& of, const char* name) { return of.at(name).get<std::uint64_t>(); };
+    std::uint64_t superpages = number(stats["arena"], "free"), active_bytes = 0, claimed_bytes = 0;
+    for (const Json& group : stats["groups"]) {
+      const std::uint64_t blocks = number(group, "active") + number(group, "cached") + number(group, "free") + number(group, "quarantined");
+      EXPECT_EQ(blocks, number(group, "superpages") * number(group, "blocks_per_superpage"));
+      EXPECT_EQ(blocks * number(group, "block_bytes") + number(group, "tail_bytes"),
+                number(group, "superpages") * number(stats["arena"], "superpage_bytes"));
+      superpages += number(group, "superpages");
+      active_bytes += number(group, "active") * number(group, "block_bytes");
+      claimed_bytes += number(group, "claimed") * number(group, "block_bytes");
+    }
+    EXPECT_EQ(superpages, number(stats["arena"], "superpages"));
+    EXPECT_EQ(active_bytes, number(stats, "active_bytes"));
+    EXPECT_EQ(claimed_bytes, number(stats, "claimed_bytes"));
+    EXPECT_EQ(number(stats, "active_bytes") + number(stats, "cached_bytes") + number(stats, "free_bytes") +
+                  number(stats, "quarantined_bytes") + number(stats, "slack_bytes"),
+              number(stats, "total_bytes"));
+    EXPECT_EQ(stats["groups"].size(), 1u);
+    EXPECT_EQ(stats["groups"][0]["kind"], "full");
+    EXPECT_EQ(stats["groups"][0]["block_tokens"], 16);
+    EXPECT_EQ(stats["groups"][0]["active"], active);
+  };
+  check(0);
+  RawClient client = server.client();
+  Json request = completion("abcdefgh", 900);
+  request["stream"] = true;
+  client.send(http_post("/v1/completions", request));
+  EXPECT_NE(client.read_until("data: "), "");
+  server.gate->shut();
+  server.gate->wait_held();
+  check(server.app->stats().cache.active_blocks);
+  EXPECT_GT(server.app->stats().cache.active_blocks, 0u);
+  EXPECT_EQ(server.metric("kvasir_kv_group_blocks", "group=\"0\",model_name=\"tiny\",state=\"active\""),
+            static_cast<double>(server.app->stats().cache.active_blocks));
+  server.gate->open();
+  client.close();
+  EXPECT_TRUE(eventually([&] { return server.idle(); }));
+  check(0);
+}
+
 TEST(AppApi, ErrorsAreJson) {
   AppConfig config;
   config.http.max_body_bytes = 4096;

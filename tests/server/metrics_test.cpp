@@ -264,6 +264,12 @@ TEST(Metrics, GaugesFollowTheirSamples) {
   EXPECT_EQ(exposition.value("kvasir_kv_blocks", {{"tier", "ram"}, {"state", "cached"}}), 25);
   EXPECT_EQ(exposition.value("kvasir_kv_block_utilization_ratio"), 0.75);
   EXPECT_EQ(exposition.value("kvasir_kv_fragmentation_ratio"), 0.01);
+  metrics->set_cache_groups(std::array<CacheGroupSample, 2>{{{.free = 5, .active = 3, .superpages = 2}, {.moved = 1}}});
+  metrics->set_cache_groups(std::array<CacheGroupSample, 2>{{{.free = 4, .active = 4, .superpages = 2}, {.moved = 3}}});
+  exposition = scrape(*metrics);
+  EXPECT_EQ(exposition.value("kvasir_kv_group_blocks", {{"group", "0"}, {"state", "active"}}), 4);
+  EXPECT_EQ(exposition.value("kvasir_kv_group_moved_total", {{"group", "1"}}), 3) << "counted once";
+  EXPECT_EQ(exposition.value("kvasir_kv_group_superpages", {{"group", "7"}}), 0) << "there, though the model has no such group";
   metrics->set_cache({});
   EXPECT_EQ(scrape(*metrics).value("vllm:kv_cache_usage_perc"), 0) << "no blocks, no NaN";
   metrics->set_http({.open_connections = 2, .accepted = 10});

@@ -39,6 +39,13 @@ CacheSample cache_sample(const engine::CacheAccounting& cache) {
   return sample;
 }
 
+std::vector<CacheGroupSample> group_samples(std::span<const engine::GroupAccounting> groups) {
+  std::vector<CacheGroupSample> samples;
+  for (const engine::GroupAccounting& g : groups)
+    samples.push_back({g.free, g.active, g.cached, g.quarantined, g.claimed, g.superpages, g.left_behind, g.moved});
+  return samples;
+}
+
 std::string_view metric_reason(RefusalReason reason) {
   switch (reason) {
     case RefusalReason::queue_full_requests:
@@ -116,6 +123,7 @@ void MetricsFeed::cancelled(std::string_view stage) {
 std::string MetricsFeed::scrape(const LoopStats& loop, const HttpStats& http, bool ready) {
   metrics_->set_load(load_sample(loop));
   metrics_->set_cache(cache_sample(loop.cache));
+  metrics_->set_cache_groups(group_samples(loop.cache_groups()));
   metrics_->set_http(http);
   metrics_->gauge("kvasir_ready").set(ready ? 1 : 0);
   return metrics_->exposition();

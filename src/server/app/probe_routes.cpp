@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/app/gate.hpp"
+#include "server/app/kv_stats.hpp"
 #include "server/app/replies.hpp"
 #include "server/app/routes.hpp"
 
@@ -48,6 +49,10 @@ void load(AppContext& app, Responder& responder) {
   reply(responder, Json{{"server_load", under_way}, {"queued", stats.queued_requests}, {"running", stats.running}});
 }
 
+void kv_stats(AppContext& app, Responder& responder) {
+  if (require_model(app, responder) != nullptr) reply(responder, kv_stats_json(app.loop.stats()));
+}
+
 void metrics(AppContext& app, const HttpStatsSource& http, Responder& responder) {
   ServedModel* model = app.served();
   const std::string text = model != nullptr
@@ -72,6 +77,8 @@ void add_probe_routes(AppContext& app, HttpStatsSource http, std::vector<Route>&
                     })});
   routes.push_back({"GET", "/load", access_of(app, "metrics"),
                     at_once([&app](Responder& responder) { load(app, responder); })});
+  routes.push_back({"GET", "/kv/stats", access_of(app, "metrics"),
+                    at_once([&app](Responder& responder) { kv_stats(app, responder); })});
   routes.push_back({"GET", "/metrics", access_of(app, "metrics"), at_once([&app, http](Responder& responder) {
                       metrics(app, http, responder);
                     })});

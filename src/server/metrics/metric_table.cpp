@@ -39,6 +39,7 @@ Series cross(const Names& first, const Names& second) {
   return series;
 }
 
+const Names kGroups = {"0", "1", "2", "3", "4", "5", "6", "7"};
 const Names kTiers = {"ram", "disk", "remote"};
 const Series kUp = {{"disk", "ram"}, {"remote", "ram"}, {"remote", "disk"}};
 const Series kDown = {{"ram", "disk"}, {"ram", "remote"}, {"disk", "remote"}};
@@ -122,6 +123,11 @@ void add_cache_rows(std::vector<MetricInfo>& table) {
                  cross(kTiers, {"free", "active", "cached", "pinned", "quarantined"})},
       split(kGauge, "kvasir_kv_bytes", "Bytes of KV held, by tier.", "tier", kTiers),
       split(kGauge, "kvasir_kv_capacity_bytes", "Bytes of KV a tier can hold.", "tier", kTiers),
+      MetricInfo{"kvasir_kv_group_blocks", kGauge, "Blocks by cache group and state; a group's number is its place in /kv/stats.",
+                 {"group", "state"}, cross(kGroups, {"free", "active", "cached", "quarantined", "claimed"})},
+      split(kGauge, "kvasir_kv_group_superpages", "Superpages that a cache group has sliced.", "group", kGroups),
+      split(kCounter, "kvasir_kv_group_left_behind_total", "Blocks let go because a window had passed them.", "group", kGroups),
+      split(kCounter, "kvasir_kv_group_moved_total", "Blocks moved to empty a superpage.", "group", kGroups),
       gauge("kvasir_kv_logical_tokens", "Tokens whose rows requests hold, shared ones once a request."),
       gauge("kvasir_kv_allocated_tokens", "Token slots of the blocks in use."),
       gauge("kvasir_kv_claimed_tokens", "Token slots that admitted requests may still take."),

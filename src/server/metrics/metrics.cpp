@@ -99,8 +99,9 @@ struct Metrics::State {
     HistogramHandle prompt_tokens, generated, longest, max_tokens, n, computed;
   } request{*this};
 
-  std::mutex http_mutex;
+  std::mutex scrape_mutex;
   HttpStats http;   // as of the last set_http
+  std::array<CacheGroupSample, kCacheGroups> groups{};   // as of the last set_cache_groups
 };
 
 void Metrics::State::announce_config(const MetricsConfig& config) {
@@ -226,8 +227,29 @@ void Metrics::set_cache(const CacheSample& cache) {
   gauge("kvasir_kv_fragmentation_ratio").set(ratio(cache.slack_bytes, cache.capacity_bytes));
 }
 
+void Metrics::set_cache_groups(std::span<const CacheGroupSample> groups) {
+  KV_CHECK(groups.size() <= kCacheGroups, "every cache group has its series");
+  const std::lock_guard lock(state_->scrape_mutex);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const CacheGroupSample& now = groups[g];
+    const CacheGroupSample before = std::exchange(state_->groups[g], now);
+    const std::string group = std::to_string(g);
+    const auto blocks = [&](std::string_view state, std::uint64_t count) {
+      gauge("kvasir_kv_group_blocks", {group, state}).set(static_cast<double>(count));
+    };
+    blocks("free", now.free);
+    blocks("active", now.active);
+    blocks("cached", now.cached);
+    blocks("quarantined", now.quarantined);
+    blocks("claimed", now.claimed);
+    gauge("kvasir_kv_group_superpages", {group}).set(static_cast<double>(now.superpages));
+    counter("kvasir_kv_group_left_behind_total", {group}).add(static_cast<double>(now.left_behind - before.left_behind));
+    counter("kvasir_kv_group_moved_total", {group}).add(static_cast<double>(now.moved - before.moved));
+  }
+}
+
 void Metrics::set_http(const HttpStats& now) {
-  const std::lock_guard lock(state_->http_mutex);
+  const std::lock_guard lock(state_->scrape_mutex);
   const HttpStats before = std::exchange(state_->http, now);
   const auto grow = [&](std::string_view name, std::initializer_list<std::string_view> values, std::uint64_t HttpStats::*count) {
     counter(name, values).add(static_cast<double>(now.*count - before.*count));

@@ -51,6 +51,8 @@ class HistogramHandle {
   std::span<const double> bounds_;
 };
 
+inline constexpr std::size_t kCacheGroups = 8;   // that have series
+
 struct MetricsConfig {
   std::string model_name;
   std::string engine = "0";
@@ -88,6 +90,12 @@ struct CacheSample {
   std::uint64_t logical_tokens = 0, allocated_tokens = 0, claimed_tokens = 0;
 };
 
+// A cache group; counts of blocks. left_behind and moved since the start.
+struct CacheGroupSample {
+  std::uint64_t free = 0, active = 0, cached = 0, quarantined = 0, claimed = 0, superpages = 0;
+  std::uint64_t left_behind = 0, moved = 0;
+};
+
 // A request, once, when it is admitted.
 struct AdmittedSample {
   std::uint64_t prompt_tokens = 0;
@@ -123,6 +131,7 @@ class Metrics {
   void on_access(const AccessRecord& record);
   void set_load(const LoadSample& load);
   void set_cache(const CacheSample& cache);
+  void set_cache_groups(std::span<const CacheGroupSample> groups);   // REQUIRES: at most kCacheGroups
   void set_http(const HttpStats& stats);             // before each exposition
 
   // REQUIRES: a series of metric_table(), `values` in the order of the row's labels.
