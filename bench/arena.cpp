@@ -69,7 +69,7 @@ std::uint64_t needed_bytes(const store::StorePlan& plan, const Length& length, s
 struct Running {
   Length length;
   std::uint32_t done = 0;  // rows
-  SequenceId id;           // where a cache plays
+  SequenceId id = {};      // where a cache plays
   bool answering() const { return done >= length.prompt; }
 };
 

@@ -26,7 +26,7 @@ struct PoolConfig {
   std::uint32_t max_sequences = 0;
   // Set: an answer that fills the context goes on: its first so many tokens are kept and of the others the later half, and what
   // is kept is computed anew. 0 to max_model_len - 2. Not with beams.
-  std::optional<std::uint32_t> context_keep;
+  std::optional<std::uint32_t> context_keep = {};
   std::uint32_t max_model_len = 0;          // --max-model-len: prompt + output of one sequence; 0 = the model's context
   // Requests held in all, running ones included; more are refused (exhausted). 0 = max_sequences + kDefaultMaxWaiting.
   std::uint32_t max_queued = 0;
