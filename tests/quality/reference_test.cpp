@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Models, RealReference, testing::Values(kSmolLm, kQwen),
 
 // llama.cpp's perplexity of the same text, 0.5 % either way: windows of 512, the second half scored.
 TEST(RealPerplexity, IsThatOfLlamaCpp) {
-  constexpr std::size_t kWindow = 512, kWindows = 16;
+  constexpr std::size_t kWindow = 512, kWindows = 8;   // of 16 that are there: enough for half a per cent
   if (!std::filesystem::exists(model_path(kSmolLm.file))) GTEST_SKIP() << model_path(kSmolLm.file) << " is not here";
   auto file = artifact::GgufFile::open(model_path(kSmolLm.file));
   ASSERT_TRUE(file.ok()) << file.error().message;
