@@ -9,6 +9,7 @@
 #include "cache/footprint.hpp"
 #include "engine/pool_plan.hpp"
 #include "engine/sampler.hpp"
+#include "engine/step_batch.hpp"
 #include "store/kv_store.hpp"
 
 namespace kvasir::engine {
@@ -75,6 +76,7 @@ EngineFootprint add_up(const artifact::ModelGeometry& geometry, store::StorePlan
   out.activations = model::Forward::workspace_bytes(geometry, limits, config.threads) - out.logits;
   out.sampler = Sampler::bytes(geometry.vocabulary, config.threads);
   out.metadata_of_core = core::Core::metadata_bytes(life);
+  out.page_tables = StepBatch::list_bytes(life.cache.groups.size(), config.max_sequences);
   for (const cache::GroupConfig& group : life.cache.groups) {
     out.page_tables += cache::page_table_bytes(
         config.max_sequences, cache::table_capacity(config.max_model_len, group.reach, config.max_batched_tokens,

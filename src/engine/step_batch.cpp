@@ -6,6 +6,8 @@ StepBatch::StepBatch(const core::Core& core, const store::KvStore& store) {
   const cache::KvCache& cache = core.cache();
   sequences_.reserve(cache.max_sequences());
   views_.resize(cache.groups());
+  tables_.reserve(cache.groups());
+  kv_.reserve(cache.groups());
   for (std::uint32_t group = 0; group < cache.groups(); ++group) {
     tables_.emplace_back(cache.max_sequences(), cache.table_capacity(group));
     kv_.push_back(store.view(group));

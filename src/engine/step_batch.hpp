@@ -18,6 +18,12 @@ class StepBatch {
  public:
   StepBatch(const core::Core& core, const store::KvStore& store);
 
+  // Heap bytes of its own lists; those of the page tables are cache::page_table_bytes.
+  static std::uint64_t list_bytes(std::size_t groups, std::uint32_t max_sequences) {
+    return max_sequences * sizeof(model::StepSequence) +
+           groups * (sizeof(cache::PageTable) + sizeof(format::PageTableView) + sizeof(format::PagedKvView));
+  }
+
   // Chunk i of the core's plan becomes sequence i. logits_from(request): the first prompt position whose logits are
   // wanted besides those that are sampled from. The views hold until the next build() or change of the core.
   // REQUIRES: a step in flight.
