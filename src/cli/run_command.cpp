@@ -118,7 +118,7 @@ int run(const RunFlags& flags, Console& console) {
     return report_error(console, {ErrorCode::usage, "a chat needs the chat template; with --no-chat-template give --prompt or stdin"});
   }
   engine::PoolConfig config = flags.engine.pool_config();
-  if (!flags.engine.max_num_seqs) config.max_sequences = 1;   // there is never a second one
+  if (!flags.engine.max_num_seqs) config.max_sequences = flags.beam.width;   // there is never a second answer
   Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(loaded->model, loaded->tokenizer, config);
   if (!engine.ok()) return report_error(console, engine.error());
   if (recorded) {

@@ -16,6 +16,7 @@ engine::GenerateRequest RunFlags::request(std::vector<TokenId> prompt_ids, std::
     made.max_tokens = std::min(kDefaultAnswerTokens, max_model_len - static_cast<std::uint32_t>(prompt_ids.size()));
   }
   made.prompt = std::move(prompt_ids);
+  if (beam.width > 1) made.beam = beam;
   made.sampling = sampling;
   made.sampling.seed = engine.seed;
   made.stop = stop;
@@ -42,6 +43,12 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       ->check(number(0, 1))->type_name("P")->group(kGroup);
   command.add_option("--min-p", flags.sampling.min_p, "Draw among those at least p times as likely as the likeliest (default 0)")
       ->check(number(0, 1))->type_name("P")->group(kGroup);
+  CLI::Option* beams =
+      command.add_option("--beams", flags.beam.width, "Answer with the best sequence of a beam search this wide; 1 = no search (default 1)")
+          ->check(whole_number(1, engine::kMaxBeams))->type_name("N")->group(kGroup);
+  constexpr auto kMostPenalty = static_cast<double>(engine::kMaxLengthPenalty);
+  command.add_option("--length-penalty", flags.beam.length_penalty, "Of --beams: scores are divided by tokens to the power of this (default 1)")
+      ->check(number(-kMostPenalty, kMostPenalty))->needs(beams)->type_name("X")->group(kGroup);
   command.add_option("--stop", flags.stop, "End the answer before this text; may be repeated")
       ->allow_extra_args(false)->take_all()->type_name("TEXT")->group(kGroup);
   command.add_option("--logprobs", flags.sampling.logprobs, "With --json: log-probabilities of each token and of the N likeliest")

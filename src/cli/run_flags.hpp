@@ -26,6 +26,7 @@ struct RunFlags {
   std::string system;                      // --system, empty = what the chat template says
   std::optional<std::uint32_t> max_tokens;
   engine::SamplingParams sampling;         // seed: from the engine flags
+  engine::BeamParams beam{.width = 1};     // 1: no search
   std::vector<std::string> stop;
   bool no_chat_template = false;
   bool ignore_eos = false;

@@ -9,8 +9,6 @@
 
 namespace kvasir::engine {
 
-constexpr float kMostLengthPenalty = 10;
-
 namespace {
 
 bool draws_or_rules(const SamplingParams& s) {
@@ -26,9 +24,9 @@ Status validate_beam(const GenerateRequest& request) {
   if (beam.returned < 1 || beam.returned > beam.width)
     return Error{ErrorCode::bad_input, fmt::format("{} answers of a beam search are asked for, valid: 1 to its {} beams",
                                                    beam.returned, beam.width)};
-  if (!(std::abs(beam.length_penalty) <= kMostLengthPenalty))
+  if (!(std::abs(beam.length_penalty) <= kMaxLengthPenalty))
     return Error{ErrorCode::bad_input, fmt::format("length_penalty is {}, valid: -{} to {}", beam.length_penalty,
-                                                   kMostLengthPenalty, kMostLengthPenalty)};
+                                                   kMaxLengthPenalty, kMaxLengthPenalty)};
   if (draws_or_rules(request.sampling))
     return Error{ErrorCode::bad_input, "a beam search takes the likeliest tokens as they are; valid: temperature 0, no "
                                        "penalties, bias, bans, lists or min_tokens"};

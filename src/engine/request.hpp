@@ -23,6 +23,7 @@ inline constexpr std::int32_t kMaxPriority = sched::kMaxPriority;   // and -kMax
 enum class EarlyStopping : std::uint8_t { off, on, never };   // off: when better ones are unlikely; never: impossible
 
 inline constexpr std::uint32_t kMaxBeams = 64;
+inline constexpr float kMaxLengthPenalty = 10;   // either sign
 
 // Beam search (engine/beam_search.hpp): the answers are the best sequences that it finds, not samples.
 struct BeamParams {

@@ -38,7 +38,8 @@ struct EngineLoopConfig {
   TellHook on_telling = {};  // also on the loop's thread; must not block or throw
 };
 
-// One answer wanted. n choices of a prompt are n submissions with request.sampling.choice 0 .. n-1, often to one sink.
+// One answer wanted, or one beam search. n choices of a prompt are n submissions with request.sampling.choice 0 .. n-1,
+// often to one sink.
 struct Submission {
   engine::GenerateRequest request;
   std::shared_ptr<TokenSink> sink;

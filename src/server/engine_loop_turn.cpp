@@ -144,6 +144,9 @@ void LoopTurns::step() {
   }
   stepped_ns_ = platform::monotonic_ns();
   for (const engine::TokenOutput& output : outputs_) note(output);
+  for (const engine::TokenOutput& output : outputs_) {
+    if (output.finish != engine::FinishReason::none) conclude(output);
+  }
   count_step(report);
   if (report.ran && on_step_) {
     on_step_(report, static_cast<std::uint32_t>(stats_.generated_tokens - generated_before));
@@ -172,14 +175,20 @@ void LoopTurns::note(const engine::TokenOutput& output) {
   Stream& stream = *by_request_.at(output.request);
   output_streams_.push_back(&stream);
   EndEvent& state = stream.state;
-  state.completion_tokens = output.completion_tokens;
   if (output.prompt) {
     ++stats_.scored_prompt_tokens;
   } else if (output.token >= 0) {
     ++stats_.generated_tokens;
+    ++state.completion_tokens;
     if (state.times.first_token_ns == 0) state.times.first_token_ns = stepped_ns_;
   }
-  if (output.finish == engine::FinishReason::none) return;
+}
+
+// All answers of a beam search end in one step; the first tells how the stream ends.
+void LoopTurns::conclude(const engine::TokenOutput& output) {
+  const auto at = by_request_.find(output.request);
+  if (at == by_request_.end()) return;
+  EndEvent& state = at->second->state;
   state.stop_index = output.stop_index;
   state.stop_token = output.stop_token;
   const EndReason reason = end_reason(output.finish);
@@ -223,7 +232,7 @@ void LoopTurns::tell() {
 
 void LoopTurns::tell_token(Stream& stream, const engine::TokenOutput& output) {
   event_.stream = stream.state.stream;
-  event_.choice = stream.state.choice;
+  event_.choice = stream.state.choice + output.choice;
   event_.token = output.token;
   event_.position = output.position;
   event_.prompt = output.prompt;
@@ -234,6 +243,8 @@ void LoopTurns::tell_token(Stream& stream, const engine::TokenOutput& output) {
   event_.top_logprobs.assign(output.top_logprobs.begin(), output.top_logprobs.end());
   event_.prompt_tokens = output.prompt_tokens;
   event_.completion_tokens = output.completion_tokens;
+  event_.finish = output.finish;
+  event_.stop_token = output.stop_token;
   event_.at_ns = stepped_ns_;
   event_.times = stream.state.times;
   event_.times.end_ns = 0;

@@ -47,6 +47,7 @@ class LoopTurns {
   void count_step(const engine::StepReport& report);
   void leave_queue(Stream& stream);
   void note(const engine::TokenOutput& output);
+  void conclude(const engine::TokenOutput& output);
   void end(RequestId request, EndReason reason, std::uint64_t now_ns);
   // What changed becomes visible: the queue's accounts, the statistics.
   void settle();

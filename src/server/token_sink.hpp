@@ -1,4 +1,4 @@
-// What the engine loop tells about one stream (one answer to one prompt), and to whom.
+// What the engine loop tells about one stream (one answer to one prompt, or the answers of one beam search), and to whom.
 // Thread rule: events are values; a sink is called on the loop's thread alone.
 #pragma once
 
@@ -28,7 +28,7 @@ struct StreamTimes {
 // One token. Owns its text and logprobs; the loop reuses the object, so a sink copies what it keeps.
 struct TokenEvent {
   StreamId stream;
-  std::uint32_t choice = 0;  // SamplingParams::choice of the request
+  std::uint32_t choice = 0;  // SamplingParams::choice of the request; of a beam search, which of its answers
   TokenId token = -1;
   std::uint32_t position = 0;  // in its sequence, prompt included
   bool prompt = false;         // a token of the prompt, with GenerateRequest::prompt_logprobs
@@ -37,7 +37,10 @@ struct TokenEvent {
   float logprob = 0;
   std::uint32_t rank = 0;  // of a prompt token
   std::vector<engine::TokenLogprob> top_logprobs;
-  std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // so far
+  std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // so far, of this answer
+  // The answer's last token. An answer of a beam search ends with it: the stream goes on until all have.
+  engine::FinishReason finish = engine::FinishReason::none;
+  TokenId stop_token = -1;  // with finish: which of stop_token_ids ended it; -1: none of them
   std::uint64_t at_ns = 0;                                 // when it was there
   StreamTimes times;
 };
@@ -59,7 +62,7 @@ struct EndEvent {
   std::int32_t stop_index = -1;  // which stop string ended it; -1: none of them
   TokenId stop_token = -1;       // which of stop_token_ids ended it; -1: none of them
   std::optional<Error> error;    // with EndReason::error
-  std::uint32_t prompt_tokens = 0, completion_tokens = 0;
+  std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // of all its answers
   StreamTimes times;
 };
 

@@ -107,6 +107,21 @@ TEST(RunCommand, JsonHasTheKeysOfTheContract) {
   }
 }
 
+// The answer of a search is its best sequence: no less likely than the likeliest token each time.
+TEST(RunCommand, BeamsFindAnAnswerThatIsNoLessLikely) {
+  const auto sum = [](const Json& answer) {
+    double total = 0;
+    for (const Json& token : answer["logprobs"]) total += token["logprob"].get<double>();
+    return total;
+  };
+  const Json greedy = run_json(answer_with({"--logprobs", "0"}));
+  const Json one = run_json(answer_with({"--logprobs", "0", "--beams", "1"}));
+  const Json eight = run_json(answer_with({"--logprobs", "0", "--beams", "8", "--length-penalty", "0"}));
+  EXPECT_EQ(one["token_ids"], greedy["token_ids"]);
+  EXPECT_EQ(eight["token_ids"].size(), 12u);
+  EXPECT_GE(sum(eight), sum(greedy) - 1e-4);
+}
+
 // Every line within 2 %, and `overhead` bytes for the ends of allocations: they show where a whole model is a few
 // kilobytes.
 void expect_lines_agree(const Json& memory, double overhead) {

@@ -62,7 +62,7 @@ constexpr std::string_view kChatNames =
     "add_generation_prompt continue_final_message chat_template chat_template_kwargs structured_outputs priority "
     "request_id session_id cache_salt kv_transfer_params return_token_ids return_prompt_text stream_interval echo "
     "cache_prompt id_slot n_keep timings_per_token grammar json_schema samplers typical_p xtc_probability "
-    "dry_multiplier mirostat use_beam_search best_of functions function_call";
+    "dry_multiplier mirostat use_beam_search length_penalty early_stopping best_of functions function_call";
 constexpr std::string_view kTextNames =
     "prompt echo logprobs suffix best_of max_tokens stop response_format stream stream_options seed n logit_bias";
 
@@ -121,7 +121,8 @@ TEST(FieldTable, NumbersKeepToTheirRange) {
 }
 
 TEST(FieldTable, TypesAreChecked) {
-  const std::map<FieldType, Json> wrong = {{FieldType::boolean, 1},      {FieldType::integer, "12"},
+  const std::map<FieldType, Json> wrong = {{FieldType::boolean, 1},      {FieldType::flag_or_word, 1},
+                                           {FieldType::integer, "12"},
                                            {FieldType::number, "0.5"},   {FieldType::text, 5},
                                            {FieldType::texts, 5},        {FieldType::text_list, "a"},
                                            {FieldType::token_list, "1"}, {FieldType::bias_map, Json::array()},

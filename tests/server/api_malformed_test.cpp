@@ -238,6 +238,52 @@ TEST(Malformed, WhatComesBack) {
   });
 }
 
+TEST(Malformed, Searches) {
+  const auto beams = [](Route route, const std::string& with, std::string param, std::string_view code = kConflict) {
+    return Malformed{route, R"("use_beam_search":true,"max_tokens":4,)" + with, std::move(param), code};
+  };
+  expect_refused({
+      {C, R"("use_beam_search":1)", "use_beam_search", kType},
+      {T, R"("use_beam_search":"yes")", "use_beam_search", kType},
+      {C, R"("length_penalty":2)", "length_penalty", kConflict},
+      {T, R"("length_penalty":0.5,"use_beam_search":false)", "length_penalty", kConflict},
+      {T, R"("length_penalty":-11)", "length_penalty", kValue},
+      {T, R"("length_penalty":"1")", "length_penalty", kType},
+      {C, R"("early_stopping":true)", "early_stopping", kConflict},
+      {T, R"("early_stopping":"never")", "early_stopping", kConflict},
+      {T, R"("early_stopping":"always")", "early_stopping", kValue},
+      {T, R"("early_stopping":1)", "early_stopping", kType},
+      {T, R"("best_of":0)", "best_of", kValue},
+      {T, R"("best_of":129)", "best_of", kValue},
+      {T, R"("best_of":"2")", "best_of", kType},
+      {T, R"("best_of":2,"n":3)", "best_of", kConflict},
+      {T, R"("best_of":2,"stream":true)", "best_of", kConflict},
+      {C, R"("best_of":2)", "best_of", kConflict},
+      {C, R"("best_of":1,"n":2)", "best_of", kConflict},
+      beams(T, R"("best_of":2,"n":3)", "best_of"),
+      beams(C, R"("best_of":65)", "best_of", kValue),
+      beams(C, R"("n":65)", "n", kValue),
+      beams(C, R"("temperature":0.7)", "temperature"),
+      beams(T, R"("presence_penalty":1)", "presence_penalty"),
+      beams(C, R"("frequency_penalty":-1)", "frequency_penalty"),
+      beams(T, R"("repetition_penalty":1.1)", "repetition_penalty"),
+      beams(C, R"("logit_bias":{"5":1})", "logit_bias"),
+      beams(T, R"("allowed_token_ids":[5])", "allowed_token_ids"),
+      beams(C, R"("bad_words":["no"])", "bad_words"),
+      beams(T, R"("min_tokens":2)", "min_tokens"),
+      beams(C, R"("stop":"end")", "stop"),
+      beams(C, R"("logprobs":true,"top_logprobs":1)", "top_logprobs"),
+      beams(T, R"("logprobs":1)", "logprobs"),
+      beams(T, R"("prompt_logprobs":0)", "prompt_logprobs"),
+      beams(T, R"("echo":true,"logprobs":0)", "echo"),
+      {T, R"("use_beam_search":true,"echo":true,"max_tokens":0)", "max_tokens", kConflict},
+  });
+  std::string prompts;
+  for (int i = 0; i < 129; ++i) prompts += i ? ",\"a\"" : "\"a\"";
+  expect_refused({{T, R"("prompt":[)" + prompts + R"(],"best_of":32)", "best_of", kValue},
+                  {T, R"("prompt":[)" + prompts + R"(],"use_beam_search":true,"best_of":32)", "best_of", kValue}});
+}
+
 TEST(Malformed, NotSupported) {
   expect_refused({
       {C, R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools", kNot},
@@ -257,8 +303,6 @@ TEST(Malformed, NotSupported) {
       {T, R"("guided_regex":"a+")", "guided_regex", kNot},
       {C, R"("grammar":"root ::= \"a\"")", "grammar", kNot},
       {C, R"("json_schema":{})", "json_schema", kNot},
-      {C, R"("use_beam_search":true)", "use_beam_search", kNot},
-      {T, R"("best_of":2)", "best_of", kNot},
       {T, R"("suffix":"end")", "suffix", kNot},
       {C, R"("modalities":["text","audio"])", "modalities", kNot},
       {C, R"("audio":{"voice":"a"})", "audio", kNot},

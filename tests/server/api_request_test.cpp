@@ -82,6 +82,7 @@ TEST(ChatRequest, NullsAndNeutralValuesAsClientsSendThemAreAccepted) {
       chat(R"("model":null,"temperature":null,"top_p":null,"n":null,"stop":null,"max_tokens":null,
       "max_completion_tokens":null,"logprobs":null,"top_logprobs":null,"logit_bias":null,"stream":null,"stream_options":null,
       "tools":[],"tool_choice":"none","functions":null,"response_format":{"type":"text"},"best_of":1,"use_beam_search":false,
+      "length_penalty":1.0,"early_stopping":false,
       "parallel_tool_calls":true,"user":"u","metadata":{"a":"b"},"store":false,"service_tier":"auto","modalities":["text"],
       "seed":null,"priority":0,"top_k":-1,"stop_token_ids":[],"prompt_cache_key":"k","prompt_cache_retention":"24h")");
   EXPECT_THAT(request.warnings, IsEmpty());
@@ -167,6 +168,30 @@ TEST(CompletionRequest, NullLogprobsAreNone) {
   EXPECT_EQ(request.options.logprobs, -1);
   EXPECT_TRUE(request.options.include_usage);
   EXPECT_THAT(request.warnings, IsEmpty());
+}
+
+TEST(CompletionRequest, ASearchIsOneRequestOfTheEngineWithAllAnswers) {
+  const RequestOptions options =
+      completion(R"({"prompt":"a","use_beam_search":true,"n":2,"best_of":5,"length_penalty":-0.5,"early_stopping":"never",
+      "temperature":0,"seed":1,"top_p":0.9,"logprobs":0,"stop_token_ids":[3],"stream":true})").options;
+  EXPECT_EQ(options.beam.width, 5u);
+  EXPECT_EQ(options.beam.returned, 2u);
+  EXPECT_EQ(options.beam.length_penalty, -0.5f);
+  EXPECT_EQ(options.beam.early_stopping, engine::EarlyStopping::never);
+  EXPECT_EQ(options.temperature, 0);
+  EXPECT_EQ(options.stream_interval, kMaxStreamInterval);
+  EXPECT_EQ(options.streams(), 1u);
+  EXPECT_EQ(options.sequences(), 5u);
+  EXPECT_EQ(chat(R"("use_beam_search":true)").options.beam.width, 1u);
+  EXPECT_EQ(chat(R"("use_beam_search":true,"n":4,"early_stopping":true)").options.beam.width, 4u);
+}
+
+TEST(CompletionRequest, BestOfSaysHowManySamplesAreGenerated) {
+  EXPECT_EQ(completion(R"({"prompt":"a"})").options.samples, 1u);
+  EXPECT_EQ(completion(R"({"prompt":"a","n":3,"stream":true})").options.samples, 3u);
+  EXPECT_EQ(completion(R"({"prompt":"a","n":3,"best_of":3,"stream":true})").options.samples, 3u);
+  EXPECT_EQ(completion(R"({"prompt":"a","n":2,"best_of":7})").options.samples, 7u);
+  EXPECT_EQ(chat(R"("n":2,"best_of":2)").options.samples, 2u);
 }
 
 TEST(CompletionRequest, UnknownFieldsAreWarnings) {

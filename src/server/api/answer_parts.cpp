@@ -40,9 +40,10 @@ Json Usage::json() const {
   const auto sum = [](const std::vector<std::uint32_t>& counts) {
     return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   };
+  const std::uint64_t completion = sum(completion_) + left_out_;
   return {{"prompt_tokens", sum(prompt_)},
-          {"completion_tokens", sum(completion_)},
-          {"total_tokens", sum(prompt_) + sum(completion_)},
+          {"completion_tokens", completion},
+          {"total_tokens", sum(prompt_) + completion},
           {"prompt_tokens_details", {{"cached_tokens", sum(cached_)}, {"cache_write_tokens", 0}}}};
 }
 

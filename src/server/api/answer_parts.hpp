@@ -38,12 +38,15 @@ class Usage {
   Usage(std::size_t prompts, std::uint32_t n);
 
   void note(const ChoiceEvent& event);
+  // Tokens of answers that were generated and do not come back.
+  void add_left_out(std::uint64_t tokens) { left_out_ += tokens; }
   Json json() const;
 
  private:
   std::uint32_t n_;
   std::vector<std::uint32_t> prompt_, cached_;  // [prompts]
   std::vector<std::uint32_t> completion_;       // [prompts * n]
+  std::uint64_t left_out_ = 0;
 };
 
 // What follows the last choice of a stream: the usage in a chunk without choices, if there is one to tell, then [DONE].

@@ -103,6 +103,7 @@ ApiResult<ChatRequest> parse_chat(const Json& body, const ModelFacts& facts) {
   if (out.options.max_tokens == 0u && out.options.prompt_logprobs < 0) {
     return invalid_value("max_tokens", "0", "at least 1 (0 only with prompt_logprobs)");
   }
+  KV_TRY(read_search(body, Route::chat, out.options));
   return out;
 }
 

@@ -42,6 +42,8 @@ class CompletionAnswer {
   // One entry a token of the prompt.
   void prompt_scored(std::size_t prompt, std::vector<PositionLogprobs> logprobs);
   void push(const ChoiceEvent& event);
+  // Tokens that were generated for answers that best_of left out: they count in the usage.
+  void left_out(std::uint64_t tokens) { usage_.add_left_out(tokens); }
 
   bool finished() const { return open_ == 0; }
   // Set if an answer failed: the request's answer is this error.

@@ -44,11 +44,12 @@ ApiResult<CompletionRequest> parse_completion(const Json& body, const ModelFacts
   if (out.echo && out.options.logprobs > out.options.prompt_logprobs) {
     out.options.prompt_logprobs = out.options.logprobs;
   }
-  if (out.prompts.size() * out.options.n > kMaxSequences) {
-    return bad_request(
-        "invalid_value", "n",
-        fmt::format("n is {} with {} prompts: {} answers; valid: at most {} in one request", out.options.n,
-                    out.prompts.size(), out.prompts.size() * out.options.n, kMaxSequences));
+  KV_TRY(read_search(body, Route::completions, out.options));
+  if (const std::size_t each = out.options.sequences(); out.prompts.size() * each > kMaxSequences) {
+    const std::string_view field = each == out.options.n ? "n" : "best_of";
+    return bad_request("invalid_value", field,
+                       fmt::format("{} is {} with {} prompts: {} answers; valid: at most {} in one request", field, each,
+                                   out.prompts.size(), out.prompts.size() * each, kMaxSequences));
   }
   return out;
 }

@@ -92,6 +92,9 @@ class Checker {
     switch (field.type) {
       case FieldType::boolean:
         return value.is_boolean() ? api_ok() : wrong_type(field, value, path);
+      case FieldType::flag_or_word:
+        if (value.is_boolean()) return api_ok();
+        return value.is_string() ? check_text(field, value, path) : wrong_type(field, value, path);
       case FieldType::integer:
         return check_integer(field, value, path);
       case FieldType::number:
@@ -137,11 +140,15 @@ class Checker {
     return check_number(field, value, path);
   }
 
+  static std::string word_choices(const FieldSpec& field) {
+    return field.type == FieldType::flag_or_word ? valid_words(field) : range_words(field);
+  }
+
   static ApiStatus check_text(const FieldSpec& field, const Json& value, const std::string& path) {
     const auto& text = value.get_ref<const std::string&>();
     if (!field.words.empty()) {
       return is_word_of(text, field.words) ? api_ok()
-                                           : ApiStatus(invalid_value(path, quoted(value), range_words(field)));
+                                           : ApiStatus(invalid_value(path, quoted(value), word_choices(field)));
     }
     if (within(static_cast<double>(text.size()), field.range)) return api_ok();
     return invalid_value(path, fmt::format("{} bytes", text.size()), valid_words(field));

@@ -23,6 +23,7 @@ constexpr double kMaxInt32 = 2147483647.0;
 constexpr Range kPriority = within(-engine::kMaxPriority, engine::kMaxPriority);
 constexpr Range kInt64 = {-9223372036854775808.0, 18446744073709551615.0};
 constexpr double kStops = static_cast<double>(engine::kMaxStopStrings);
+constexpr double kPenalty = static_cast<double>(engine::kMaxLengthPenalty);
 constexpr double kTop = static_cast<double>(engine::kMaxTopLogprobs);
 
 constexpr FieldSpec kFields[] = {
@@ -85,6 +86,28 @@ constexpr FieldSpec kFields[] = {
      "texts that are not generated, 1 to 1024 bytes each"},
     {"seed", kBoth, integer, supported, kInt64, "", "drawn by the server",
      "the same request with the same seed has the same answer"},
+    {"use_beam_search",
+     kBoth,
+     boolean,
+     supported,
+     {},
+     "",
+     "false",
+     "the n best sequences of a beam search in place of samples; temperature is 0 then"},
+    {"length_penalty", kBoth, number, supported, within(-kPenalty, kPenalty), "", "1",
+     "beams: scores are divided by (tokens)^this, so above 0 longer answers do better"},
+    {"early_stopping",
+     kBoth,
+     flag_or_word,
+     supported,
+     {},
+     "never",
+     "false",
+     "beams: true ends with the first answers found, \"never\" when no better ones are possible"},
+    {"best_of", kText, integer, supported, within(1, kMaxChoices), "", "n",
+     "answers generated, of which the n with the highest mean log probability come back; not with stream. Beams: how many"},
+    {"best_of", kChat, integer, supported, within(1, kMaxChoices), "", "n",
+     "beams: how many; without use_beam_search only the same as n"},
 
     // How far the answer goes.
     {"max_tokens", kBoth, integer, supported, upto(kMaxInt32), "", "--default-max-tokens",
@@ -244,9 +267,6 @@ constexpr FieldSpec kFields[] = {
     {"guided_grammar", kBoth, any, refused, {}, "", "", "structured output is not supported yet"},
     {"grammar", kBoth, any, refused, {}, "\"\"", "", "structured output is not supported yet"},
     {"json_schema", kBoth, any, refused, {}, "", "", "structured output is not supported yet"},
-    {"use_beam_search", kBoth, any, refused, {}, "false", "", "there is no beam search"},
-    {"length_penalty", kBoth, any, refused, {}, "1", "", "there is no beam search"},
-    {"best_of", kBoth, any, refused, {}, "1", "", "ask for n answers and choose"},
     {"suffix", kText, any, refused, {}, "\"\"", "", "filling in the middle is not supported"},
     {"modalities", kChat, any, refused, {}, R"(["text"])", "", "the model writes text alone"},
     {"audio", kChat, any, refused, {}, "", "", "the model writes text alone"},

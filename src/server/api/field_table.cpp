@@ -58,6 +58,8 @@ std::string_view to_string(FieldType type) {
   switch (type) {
     case boolean:
       return "true or false";
+    case flag_or_word:
+      return "true, false or a word";
     case integer:
       return "a whole number";
     case number:

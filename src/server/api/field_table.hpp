@@ -27,6 +27,7 @@ constexpr bool contains(Routes routes, Route route) { return (routes & static_ca
 
 enum class FieldType : std::uint8_t {
   boolean,
+  flag_or_word,  // true, false or one of the words
   integer,
   number,
   text,
@@ -61,7 +62,7 @@ struct FieldSpec {
   FieldType type = FieldType::any;
   FieldStatus status = FieldStatus::supported;
   Range range;
-  std::string_view words;  // of a text: the only ones allowed, "a|b|c"; of a refused field: its neutral value, as JSON
+  std::string_view words;  // of a text or flag: the only ones allowed, "a|b|c"; of a refused field: its neutral value, as JSON
   std::string_view standard;  // the default; "" = absent means nothing
   std::string_view does;      // one line
 };

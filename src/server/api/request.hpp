@@ -4,7 +4,8 @@
 // Thread rule: values and pure functions; any thread.
 // Invariants: what parse_* returns satisfies every row of the field table and every rule between fields: both limits
 // only if they agree, top_logprobs only with logprobs, stream_options only with stream, min_tokens within the limit,
-// priority only where the scheduler has it, prompt log probabilities only without stream (echo aside). Errors: 400
+// priority only where the scheduler has it, prompt log probabilities only without stream (echo aside), a beam search only
+// with what it heeds, n <= best_of. Errors: 400
 // naming the field; 404 for a model that is not served.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "engine/request.hpp"
 #include "server/api/field_check.hpp"
 #include "server/api/model_facts.hpp"
 #include "text/chat_template.hpp"
@@ -52,6 +54,8 @@ struct RequestOptions {
   std::optional<std::uint32_t> keep_prompt_tokens;  // cut the prompt to its last tokens; the maximum = what fits
 
   std::uint32_t n = 1;                // answers to each prompt
+  std::uint32_t samples = 1;          // generated for each prompt, n of them come back: best_of, or n
+  engine::BeamParams beam;            // width > 0: a beam search, not samples; `returned` is n
   std::int32_t logprobs = -1;         // -1 none; n >= 0: the token's own and those of the n likeliest
   std::int32_t prompt_logprobs = -1;  // the same for the prompt's tokens
 
@@ -64,6 +68,11 @@ struct RequestOptions {
   std::int32_t priority = 0;  // lower = earlier
   std::string request_id;     // "" = the server makes one
   std::string cache_salt;
+
+  bool searches() const { return beam.width > 0; }
+  // Of each prompt: engine requests, and sequences that the engine holds for them.
+  std::uint32_t streams() const { return searches() ? 1 : samples; }
+  std::uint32_t sequences() const { return searches() ? beam.width : samples; }
 };
 
 // How messages become a prompt.

@@ -12,6 +12,10 @@ ApiResult<Warnings> check_body(const Json& body, Route route, const ModelFacts& 
 // All but logprobs, which the routes spell differently.
 ApiResult<RequestOptions> read_options(const Json& body, const ModelFacts& facts);
 
+// best_of and the beam search; checks what else was asked for against them. `body`: of chat or completions. REQUIRES: all other
+// options are read.
+ApiStatus read_search(const Json& body, Route route, RequestOptions& out);
+
 ApiResult<ChatPrompt> read_chat_prompt(const Json& body, const ModelFacts& facts);
 
 TokenIds read_tokens(const Json& list);

@@ -4,13 +4,18 @@
 #include <utility>
 
 #include "report/json.hpp"
+#include "server/api/best_of.hpp"
 #include "server/app/replies.hpp"
 
 namespace kvasir::server {
 namespace {
 
-std::size_t choices_of(const api::ChatContext& context) { return context.options.n; }
-std::size_t choices_of(const api::CompletionContext& context) { return context.choices(); }
+std::size_t prompts_of(const api::ChatContext&) { return 1; }
+std::size_t prompts_of(const api::CompletionContext& context) { return context.prompts.size(); }
+
+// Chat has no best_of.
+void set_left_out(api::ChatAnswer&, std::uint64_t) {}
+void set_left_out(api::CompletionAnswer& answer, std::uint64_t tokens) { answer.left_out(tokens); }
 
 // Chat has one prompt and does not stream its log probabilities.
 void set_scored(api::ChatStream&, std::size_t, std::vector<api::PositionLogprobs>) {}
@@ -95,7 +100,7 @@ template <class Context, class Answer>
 class WholeDelivery final : public Delivery {
  public:
   WholeDelivery(std::shared_ptr<const Context> context, ResponderPtr responder, Workers& workers)
-      : workers_(workers), kept_(std::make_shared<Kept>()), open_(choices_of(*context)) {
+      : workers_(workers), kept_(std::make_shared<Kept>()), open_(prompts_of(*context) * context->options.samples) {
     kept_->context = std::move(context);
     kept_->responder = std::move(responder);
   }
@@ -122,15 +127,26 @@ class WholeDelivery final : public Delivery {
     void answer() {
       Answer answer(*context);
       for (auto& [prompt, logprobs] : scored) set_scored(answer, prompt, std::move(logprobs));
+      if (context->options.samples > context->options.n) keep_best(answer);
       for (const KeptEvent& event : events) answer.push(event.view());
       if (answer.failure()) return reply(*responder, *answer.failure());
       reply(*responder, json_of(answer));
+    }
+
+    // What best_of leaves out goes, the rest gets the places of its answers.
+    void keep_best(Answer& answer) {
+      api::BestOf best(prompts_of(*context), context->options.samples, context->options.n);
+      for (const KeptEvent& kept : events) best.note(kept.event);
+      best.decide();
+      std::erase_if(events, [&best](const KeptEvent& kept) { return !best.answer(kept.event.index); });
+      for (KeptEvent& kept : events) kept.event.index = *best.answer(kept.event.index);
+      set_left_out(answer, best.left_out_tokens());
     }
   };
 
   Workers& workers_;
   std::shared_ptr<Kept> kept_;  // given away with the last event
-  std::size_t open_;            // choices that go on
+  std::size_t open_;            // samples that go on, or answers of a beam search
 };
 
 template <class Stream, class Answer, class Context>

@@ -1,5 +1,6 @@
 #include "server/app/engine_requests.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvasir::server {
@@ -32,7 +33,8 @@ engine::SamplingParams sampling_of(const api::RequestOptions& options, std::uint
   out.top_p = options.top_p;
   out.min_p = options.min_p;
   out.seed = seed;
-  out.logprobs = options.logprobs;
+  // What best_of chooses by, whether or not the answer shows it.
+  out.logprobs = options.samples > options.n ? std::max(options.logprobs, 0) : options.logprobs;
   out.presence_penalty = options.presence_penalty;
   out.frequency_penalty = options.frequency_penalty;
   out.repetition_penalty = options.repetition_penalty;
@@ -52,7 +54,8 @@ api::ApiResult<Work> make_work(const api::RequestOptions& options, std::span<con
   Work work;
   work.seed = options.seed.value_or(drawn_seed);
   work.seed_drawn = !options.seed;
-  work.shape = {.prompts = prompts.size(), .n = options.n, .max_tokens = 0};
+  work.shape = {.prompts = prompts.size(), .n = options.n, .streams = options.streams(), .max_tokens = 0};
+  work.search = options.searches();
   engine::GenerateRequest base;
   base.sampling = sampling_of(options, work.seed, bad_words);
   base.stop = options.stop;
@@ -60,10 +63,11 @@ api::ApiResult<Work> make_work(const api::RequestOptions& options, std::span<con
   base.ignore_eos = options.ignore_eos;
   base.special_text = options.special_text;
   base.prompt_logprobs = options.prompt_logprobs;
+  base.beam = options.beam;
   for (const api::PreparedPrompt& prompt : prompts) {
     base.max_tokens = options.max_tokens ? *options.max_tokens : model.output_limit(prompt.ids.size());
     if (work.requests.empty()) work.shape.max_tokens = *base.max_tokens;
-    for (std::uint32_t choice = 0; choice < options.n; ++choice) {
+    for (std::uint32_t choice = 0; choice < options.streams(); ++choice) {
       work.requests.push_back(base);
       work.requests.back().prompt = prompt.ids;
       work.requests.back().sampling.choice = choice;

@@ -1,4 +1,4 @@
-// From a request of the API and its prompts' ids to what the engine takes: one engine request a choice.
+// From a request of the API and its prompts' ids to what the engine takes: one engine request a sample, or a beam search.
 // Thread rule: pure; any thread.
 // Errors: 400 for a bad word that cannot be tokenized.
 #pragma once

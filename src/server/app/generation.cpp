@@ -20,12 +20,17 @@ api::ApiError failure_of(const EndEvent& event) {
   return api::from_error(event.error.value_or(Error{ErrorCode::internal, "the engine gave no reason"}), "");
 }
 
+// Only in a vocabulary with fewer tokens than beams and end tokens together.
+api::ApiError too_few_answers() {
+  return api::from_error(Error{ErrorCode::internal, "the beam search found fewer answers than were asked for"}, "");
+}
+
 }  // namespace
 
-// Where the events of one choice go.
-class Generation::Choice final : public TokenSink {
+// Where the events of one stream go.
+class Generation::Stream final : public TokenSink {
  public:
-  Choice(std::shared_ptr<Generation> generation, std::size_t index)
+  Stream(std::shared_ptr<Generation> generation, std::size_t index)
       : generation_(std::move(generation)), index_(index) {}
   void on_token(const TokenEvent& event) override { generation_->on_token(index_, event); }
   void on_end(const EndEvent& event) override { generation_->on_end(index_, event); }
@@ -66,10 +71,10 @@ std::optional<api::ApiError> Generation::refused(const Refusal& refusal, std::st
   return api_error(refusal, app_.loop.retry_after_s(), prompt_field);
 }
 
-std::optional<api::ApiError> Generation::reserve(std::size_t answers) {
-  if (answers <= 1) return std::nullopt;
-  Reserved reserved = app_.loop.reserve(static_cast<std::uint32_t>(answers - 1));
-  if (const auto* refusal = std::get_if<Refusal>(&reserved)) return refused(*refusal, "n");
+std::optional<api::ApiError> Generation::reserve(std::size_t streams, std::string_view field) {
+  if (streams <= 1) return std::nullopt;
+  Reserved reserved = app_.loop.reserve(static_cast<std::uint32_t>(streams - 1));
+  if (const auto* refusal = std::get_if<Refusal>(&reserved)) return refused(*refusal, field);
   more_ = std::move(std::get<Place>(reserved));
   return std::nullopt;
 }
@@ -91,7 +96,7 @@ std::optional<Refusal> Generation::submit_all(std::vector<engine::GenerateReques
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Place& place = i == 0 ? entry_.place : more_;
     Submitted submitted =
-        app_.loop.submit(place, {std::move(requests[i]), std::make_shared<Choice>(shared_from_this(), i)});
+        app_.loop.submit(place, {std::move(requests[i]), std::make_shared<Stream>(shared_from_this(), i)});
     if (auto* refusal = std::get_if<Refusal>(&submitted)) return std::move(*refusal);
     const StreamId stream = std::get<StreamId>(submitted);
     const std::scoped_lock lock(mutex_);
@@ -109,7 +114,10 @@ std::optional<api::ApiError> Generation::submit(Work work, std::unique_ptr<Deliv
     shape_ = work.shape;
     seed_ = work.seed;
     seed_drawn_ = work.seed_drawn;
+    search_ = work.search;
     open_ = work.requests.size();
+    answers_ = search_ ? open_ * shape_.n : 0;
+    ended_.resize(open_);
     scores_.resize(open_);
     for (std::size_t i = 0; i < open_; ++i) {
       if (work.requests[i].prompt_logprobs >= 0) scores_[i].positions.emplace_back();  // the first token follows nothing
@@ -120,8 +128,8 @@ std::optional<api::ApiError> Generation::submit(Work work, std::unique_ptr<Deliv
     delivery_ = std::move(delivery);
   }
   const std::size_t wanted = work.requests.size();
-  for (std::size_t i = 0; shape_.n > 1 && i < wanted; ++i)   // the answers to one prompt
-    work.requests[i].family = i % shape_.n == 0 ? app_.loop.new_family() : work.requests[i - 1].family;
+  for (std::size_t i = 0; shape_.streams > 1 && i < wanted; ++i)   // the answers to one prompt
+    work.requests[i].family = i % shape_.streams == 0 ? app_.loop.new_family() : work.requests[i - 1].family;
   const auto refusal = submit_all(std::move(work.requests));
   const std::scoped_lock lock(mutex_);
   if (!refusal) {
@@ -140,7 +148,7 @@ void Generation::tell_scores(std::size_t index) {
   Scores& scores = scores_[index];
   if (scores.told || scores.positions.empty()) return;
   scores.told = true;
-  const std::size_t prompt = index / shape_.n;
+  const std::size_t prompt = index / shape_.streams;
   if (!scored_[prompt]) delivery_->scored(prompt, std::move(scores.positions));
   scored_[prompt] = true;
   scores.positions = {};
@@ -155,8 +163,10 @@ void Generation::on_token(std::size_t index, const TokenEvent& event) {
     return;
   }
   tell_scores(index);
+  tell_ended(index);
+  if (delivery_ == nullptr) return;
   api::ChoiceEvent choice;
-  choice.index = static_cast<std::uint32_t>(index);
+  choice.index = static_cast<std::uint32_t>(search_ ? index * shape_.n + event.choice : index);
   choice.token = event.token;
   choice.text = event.text;
   choice.has_logprob = event.has_logprob;
@@ -165,7 +175,26 @@ void Generation::on_token(std::size_t index, const TokenEvent& event) {
   choice.prompt_tokens = event.prompt_tokens;
   choice.completion_tokens = event.completion_tokens;
   choice.at_ns = event.at_ns;
-  if (!delivery_->push(choice)) end_all();
+  push(choice);
+  if (!search_ || event.finish == engine::FinishReason::none) return;
+  api::ChoiceEvent& end = ended_[index].emplace();
+  end.index = choice.index;
+  end.finish = event.finish;
+  end.stop_token = event.stop_token;
+  end.prompt_tokens = event.prompt_tokens;
+  end.completion_tokens = event.completion_tokens;
+}
+
+// An answer of a search ends when the next one begins, or with the stream: by then the request's end has been counted.
+void Generation::tell_ended(std::size_t index) {
+  if (!ended_[index]) return;
+  push(*ended_[index]);
+  ended_[index].reset();
+  --answers_;
+}
+
+void Generation::push(const api::ChoiceEvent& event) {
+  if (!delivery_->push(event)) end_all();
 }
 
 // The client reads no more, or its answer has failed.
@@ -187,6 +216,16 @@ void Generation::on_end(std::size_t index, const EndEvent& event) {
     delivery_->fail(failure_of(event));
     return end_all();
   }
+  if (search_) {
+    tell_ended(index);
+    if (last && answers_ > 0 && delivery_ != nullptr) delivery_->fail(too_few_answers());
+  } else {
+    push_end(index, event);
+  }
+  if (last) delivery_.reset();
+}
+
+void Generation::push_end(std::size_t index, const EndEvent& event) {
   tell_scores(index);
   api::ChoiceEvent choice;
   choice.index = static_cast<std::uint32_t>(index);
@@ -195,8 +234,7 @@ void Generation::on_end(std::size_t index, const EndEvent& event) {
   choice.stop_token = event.stop_token;
   choice.prompt_tokens = event.prompt_tokens;
   choice.completion_tokens = event.completion_tokens;
-  if (!delivery_->push(choice)) return end_all();
-  if (last) delivery_.reset();
+  push(choice);
 }
 
 // Facts about the request, no text of it.

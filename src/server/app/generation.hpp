@@ -1,7 +1,9 @@
 // One request for answers, from its place in the queue to its last token.
 //
-//   made, watched ----> submit() --events--> delivery ... every choice ended
+//   made, watched ----> submit() --events--> delivery ... every stream ended
 //        \_______________ cancel(): the client left, at any moment ____/
+//
+// A stream of the engine is one answer, or a beam search with all n of them: those end one by one, before their stream does.
 //
 // Thread rule: watch() and submit() on one thread at a time; cancel() on any; events come on the engine loop's. A lock
 // orders them, held for no longer than one chunk takes to write.
@@ -34,9 +36,10 @@ struct Entry {
   Place place;              // in the engine's queue, for the first answer
 };
 
-// What is submitted: all the answers of a request.
+// What is submitted: all that a request asks for.
 struct Work {
-  std::vector<engine::GenerateRequest> requests;  // [prompts * n], the choices of a prompt together
+  std::vector<engine::GenerateRequest> requests;  // [prompts * streams], those of a prompt together
+  bool search = false;                            // each is a beam search with all n answers
   RequestShape shape;
   std::uint64_t seed = 0;    // for the log
   bool seed_drawn = false;
@@ -53,8 +56,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   void cancel();
 
-  // A place for the answers beyond the first, before their prompts are tokenized.
-  std::optional<api::ApiError> reserve(std::size_t answers);
+  // A place for the streams beyond the first, before their prompts are tokenized. `field`: to blame if they are too many.
+  std::optional<api::ApiError> reserve(std::size_t streams, std::string_view field);
   // Submits everything, or nothing: the error to answer with. Called once.
   std::optional<api::ApiError> submit(Work work, std::unique_ptr<Delivery> delivery);
 
@@ -63,7 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry& entry() const { return entry_; }
 
  private:
-  class Choice;
+  class Stream;
   struct Scores {
     std::vector<api::PositionLogprobs> positions;
     bool told = false;
@@ -74,27 +77,33 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::optional<Refusal> submit_all(std::vector<engine::GenerateRequest> requests);
   void on_token(std::size_t index, const TokenEvent& event);
   void on_end(std::size_t index, const EndEvent& event);
+  void push_end(std::size_t index, const EndEvent& event);
+  void push(const api::ChoiceEvent& event);
   void tell_scores(std::size_t index);
+  void tell_ended(std::size_t index);
   void end_all();
   void write_log() const;
 
   AppContext& app_;
   ServedModel& model_;
   Entry entry_;
-  Place more_;  // in the queue, for the answers beyond the first
+  Place more_;  // in the queue, for the streams beyond the first
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;  // guards what follows
   std::vector<StreamId> streams_;
   std::unique_ptr<Delivery> delivery_;  // null before submit() and once the answer is over
   std::optional<RequestMeter> meter_;
-  std::vector<Scores> scores_;  // [choices]: log probabilities of prompts as they come
+  std::vector<Scores> scores_;  // [streams]: log probabilities of prompts as they come
   std::vector<bool> scored_;    // [prompts]
   std::vector<std::string> stop_;
   RequestShape shape_;
   std::uint64_t seed_ = 0;
   bool seed_drawn_ = false;
-  std::size_t open_ = 0;  // choices that go on
+  bool search_ = false;
+  std::size_t open_ = 0;     // streams that go on
+  std::size_t answers_ = 0;  // of searches, whose end was not told
+  std::vector<std::optional<api::ChoiceEvent>> ended_;  // [streams]: of a search, the end to be told next
 };
 
 }  // namespace kvasir::server

@@ -28,6 +28,9 @@ api::AnswerHead head_of(std::string_view prefix, const api::RequestOptions& opti
           .fingerprint = facts.fingerprint};
 }
 
+// The field that says how many requests of the engine each prompt becomes.
+std::string_view counted_by(const api::RequestOptions& options) { return options.samples > options.n ? "best_of" : "n"; }
+
 api::JsonLimits json_limits(const AppContext& app) { return {.max_bytes = app.config.http.max_body_bytes}; }
 
 // What a worker does with one request. ok: it was submitted, or its client has left.
@@ -41,7 +44,7 @@ class Reader {
     KV_ASSIGN(const api::Json json, api::parse_body(body, json_limits(app_)));
     KV_ASSIGN(api::ChatRequest request, api::parse_chat(json, facts_));
     app_.warn_of_fields(request.warnings);
-    if (auto refusal = generation_->reserve(request.options.n)) return *refusal;
+    if (auto refusal = generation_->reserve(request.options.streams(), counted_by(request.options))) return *refusal;
     KV_ASSIGN(api::PreparedPrompt prompt, api::prepare_chat(request, facts_));
     auto context = std::make_shared<api::ChatContext>();
     context->head = head_of("chatcmpl-", request.options, generation_->entry(), facts_);
@@ -56,7 +59,7 @@ class Reader {
     KV_ASSIGN(const api::Json json, api::parse_body(body, json_limits(app_)));
     KV_ASSIGN(api::CompletionRequest request, api::parse_completion(json, facts_));
     app_.warn_of_fields(request.warnings);
-    if (auto refusal = generation_->reserve(request.prompts.size() * request.options.n)) return *refusal;
+    if (auto refusal = generation_->reserve(request.prompts.size() * request.options.streams(), counted_by(request.options))) return *refusal;
     KV_ASSIGN(std::vector<api::PreparedPrompt> prompts, api::prepare_completion(request, facts_));
     auto context = std::make_shared<api::CompletionContext>();
     context->head = head_of("cmpl-", request.options, generation_->entry(), facts_);

@@ -11,7 +11,7 @@ double seconds(std::uint64_t from_ns, std::uint64_t to_ns) {
   return from_ns == 0 || to_ns <= from_ns ? 0 : platform::seconds_between(from_ns, to_ns);
 }
 
-// How bad an end is: a request with several choices is told by its worst.
+// How bad an end is: a request with several streams is told by its worst.
 int badness(EndReason reason) {
   switch (reason) {
     case EndReason::stop:
@@ -49,9 +49,9 @@ RequestMeter::RequestMeter(MetricsFeed& feed, const RequestShape& shape)
     : feed_(feed),
       shape_(shape),
       prompts_(shape.prompts),
-      last_ns_(shape.prompts * shape.n),
-      admitted_(shape.prompts * shape.n) {
-  for (Prompt& prompt : prompts_) prompt.open = shape.n;
+      last_ns_(shape.prompts * shape.streams),
+      admitted_(shape.prompts * shape.streams) {
+  for (Prompt& prompt : prompts_) prompt.open = shape.streams;
 }
 
 double RequestMeter::since_arrival(std::uint64_t ns) const { return seconds(shape_.arrived_ns, ns); }
@@ -66,13 +66,14 @@ void RequestMeter::admit(std::size_t index, const StreamTimes& times, std::uint3
 void RequestMeter::on_token(std::size_t index, const TokenEvent& event) {
   admit(index, event.times, event.prompt_tokens);
   if (event.prompt) return;
-  Prompt& prompt = prompts_[index / shape_.n];
+  Prompt& prompt = prompts_[index / shape_.streams];
   if (!prompt.first_seen) {
     prompt.first_seen = true;
     feed_.first_token(since_arrival(event.at_ns));
   }
   if (totals_.first_token_s == 0) totals_.first_token_s = since_arrival(event.at_ns);
-  if (last_ns_[index] != 0) feed_.inter_token(seconds(last_ns_[index], event.at_ns));
+  // The answers of a beam search come with one step: no time lies between their tokens.
+  if (last_ns_[index] != 0 && last_ns_[index] != event.at_ns) feed_.inter_token(seconds(last_ns_[index], event.at_ns));
   last_ns_[index] = event.at_ns;
 }
 
@@ -82,10 +83,10 @@ void RequestMeter::on_end(std::size_t index, const EndEvent& event) {
     const bool prefilling = event.times.scheduled_ns != 0;
     feed_.cancelled(event.times.first_token_ns != 0 ? "decode" : prefilling ? "prefill" : "queued");
   }
-  if (index % shape_.n == 0) totals_.prompt_tokens += event.prompt_tokens;
+  if (index % shape_.streams == 0) totals_.prompt_tokens += event.prompt_tokens;
   totals_.completion_tokens += event.completion_tokens;
   if (badness(event.reason) > badness(totals_.reason)) totals_.reason = event.reason;
-  finish(prompts_[index / shape_.n], event);
+  finish(prompts_[index / shape_.streams], event);
 }
 
 void RequestMeter::finish(Prompt& prompt, const EndEvent& event) {
