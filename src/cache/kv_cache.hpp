@@ -113,7 +113,7 @@ class KvCache {
   Result<SequenceId> admit_forking(std::uint64_t prompt_tokens, std::uint64_t max_new_tokens, std::uint32_t sequences,
                                    ForkReserve& reserve);
   // Sequence i goes on from where sequence parents[i] stood: those that nobody continues are released, one that several do is
-  // forked. Always succeeds. members: in, the sequences (not valid: not begun); out, those after it. `bound_rows` as admitted.
+  // forked. Always succeeds. members: in, the sequences (not valid: not begun); out, those after it, with the bounds as admitted.
   // REQUIRES: all committed, of equal rows; the first call has one member that has begun, later ones have only such.
   void fork_among(std::span<SequenceId> members, std::span<const std::uint32_t> parents, ForkReserve& reserve);
   void give_back(ForkReserve& reserve);
