@@ -15,7 +15,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME cli.server.rude_load
          COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cli/rude_load.py" $<TARGET_FILE:kvasir>
                  "${CMAKE_SOURCE_DIR}/models/SmolLM2-135M-Instruct-Q4_1.gguf" --seconds 60)
-set_tests_properties(cli.server.rude_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 RUN_SERIAL TRUE)
+set_tests_properties(cli.server.rude_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 1000)
 # The planner beside an independent computation, for every model it knows by name.
 add_test(NAME cli.plan.twin COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/cli/plan_twin.py" $<TARGET_FILE:kvasir>)
 set_tests_properties(cli.plan.twin PROPERTIES TIMEOUT 300)
