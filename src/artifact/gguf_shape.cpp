@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "artifact/config_family.hpp"
+#include "artifact/gguf_keys.hpp"
 
 namespace kvasir::artifact {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::string_view kLinearByPeriod[] = {"qwen3next", "qwen35", "qwen35mo
 
 class GgufShapeReader {
  public:
-  explicit GgufShapeReader(const GgufFile& file) : file_(file) {}
+  explicit GgufShapeReader(const GgufFile& file) : file_(file), keys_(file, {}) {}
 
   Result<ModelShape> from_geometry(const ModelGeometry& geometry) {
     start(geometry.architecture, geometry.name);
@@ -66,17 +67,11 @@ class GgufShapeReader {
   }
 
  private:
-  std::string key(std::string_view suffix) const { return fmt::format("{}.{}", shape_.family, suffix); }
-  bool has(std::string_view suffix) const { return file_.find(key(suffix)) != nullptr; }
-
-  Error bad(std::string_view suffix, std::string_view what) const {
-    return Error{ErrorCode::bad_input, fmt::format("{}: metadata key '{}' {}", file_.name(), key(suffix), what)};
-  }
-
+  std::string key(std::string_view suffix) const { return keys_.key(suffix); }
+  bool has(std::string_view suffix) const { return keys_.has(suffix); }
+  Error bad(std::string_view suffix, std::string_view what) const { return keys_.bad(suffix, what); }
   Result<std::uint32_t> whole(std::string_view suffix, std::uint32_t least, std::uint32_t most) const {
-    KV_ASSIGN(const auto value, file_.get_uint(key(suffix)));
-    if (value < least || value > most) return bad(suffix, fmt::format("is {}; valid are {} to {}", value, least, most));
-    return static_cast<std::uint32_t>(value);
+    return keys_.uint_between(suffix, least, most);
   }
 
   Result<std::uint32_t> whole_or(std::string_view suffix, std::uint32_t least, std::uint32_t most,
@@ -87,6 +82,7 @@ class GgufShapeReader {
 
   void start(std::string_view architecture, std::string_view name) {
     shape_.family = architecture;
+    keys_ = GgufKeys(file_, architecture);
     shape_.name = name.empty() ? std::string(file_.name()) : std::string(name);
     shape_.gated = gated(architecture);
     said({{"layers", "block_count"}, {"width", "embedding_length"}, {"heads", "attention.head_count"},
@@ -147,13 +143,8 @@ class GgufShapeReader {
   Status read_feed_forward() {
     const auto layers = shape_.layers.size();
     std::vector<std::uint32_t> dense(layers, 0);
-    if (const GgufValue* value = file_.find(key("feed_forward_length")); value != nullptr) {
-      if (std::holds_alternative<GgufArray>(*value)) {
-        KV_TRY(read_list("feed_forward_length", kMaxWidth, dense));
-      } else {
-        KV_ASSIGN(const auto width, whole("feed_forward_length", 0, kMaxWidth));
-        dense.assign(layers, width);
-      }
+    if (has("feed_forward_length")) {
+      KV_ASSIGN(dense, keys_.by_layer("feed_forward_length", static_cast<std::uint32_t>(layers), kMaxWidth));
     }
     KV_ASSIGN(const auto experts, whole_or("expert_count", 0, kMaxExperts, 0));
     KV_ASSIGN(const auto first, whole_or("leading_dense_block_count", 0, kMaxLayers, 0));
@@ -188,18 +179,6 @@ class GgufShapeReader {
     KV_ASSIGN(const auto shared_width, whole_or("expert_shared_feed_forward_length", 0, kMaxWidth, 0));
     KV_ASSIGN(layer.shared_experts,
               whole_or("expert_shared_count", 0, kMaxExperts, (shared_width + layer.expert_width - 1) / layer.expert_width));
-    return ok_status();
-  }
-
-  Status read_list(std::string_view suffix, std::uint32_t most, std::vector<std::uint32_t>& out) const {
-    KV_ASSIGN(const auto entries, file_.get_ints(key(suffix)));
-    if (entries.size() != out.size())
-      return bad(suffix, fmt::format("has {} entries; {} are valid, one a layer", entries.size(), out.size()));
-    for (std::size_t at = 0; at < out.size(); ++at) {
-      if (entries[at] < 0 || entries[at] > std::int64_t{most})
-        return bad(suffix, fmt::format("is {} for layer {}; valid are 0 to {}", entries[at], at, most));
-      out[at] = static_cast<std::uint32_t>(entries[at]);
-    }
     return ok_status();
   }
 
@@ -252,6 +231,7 @@ class GgufShapeReader {
   }
 
   const GgufFile& file_;
+  GgufKeys keys_;   // of the architecture, once it is known
   ModelShape shape_;
 };
 
