@@ -177,9 +177,8 @@ void Core::start_step() {
   for (const RequestId id : plan_.admitted) {
     Request& request = at(id);
     const Sharing sharing = sharing_of(request);
-    Beams* const beams = request.beams > 1 ? beams_of(id) : nullptr;
     Result<SequenceId> sequence =
-        beams != nullptr   ? cache_.admit_forking(request.prefill, answer_bound(request), request.beams, beams->reserve)
+        request.beams > 1  ? cache_.admit_forking(request.prefill, answer_bound(request), request.beams, beams_of(id).reserve)
         : sharing.rows > 0 ? cache_.admit_sharing(sharing.from, sharing.rows, request.prefill, answer_bound(request))
                            : cache_.admit(request.prefill, answer_bound(request));
     KV_CHECK(sequence.ok(), "the budget that the plan spent is the cache's");
@@ -261,7 +260,15 @@ bool Core::cancel(RequestId id) {
 }
 
 void Core::finish(Request& request, FinishReason reason) {
-  if (request.beams > 1) return finish_beams(*beams_of(request.id), reason);
+  if (request.beams > 1) give_up_beams(request.id);
+  else leave(request);
+  request.state = RequestState::finished;
+  request.reason = reason;
+  finished_.push_back(request.id);
+}
+
+// Out of the queue, or out of the cache and of those that run. The caller says what becomes of it.
+void Core::leave(Request& request) {
   if (request.running()) {
     cache_.release(request.sequence);
     request.sequence = SequenceId();
@@ -270,9 +277,6 @@ void Core::finish(Request& request, FinishReason reason) {
     erase_id(queued_, request.id);
     queued_tokens_ -= request.prefill;
   }
-  request.state = RequestState::finished;
-  request.reason = reason;
-  finished_.push_back(request.id);
 }
 
 void Core::forget(RequestId id) {

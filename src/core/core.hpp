@@ -143,10 +143,11 @@ class Core {
     bool branched = false;
   };
   Request& new_request(const RequestSpec& spec);
-  Beams* beams_of(RequestId leader);
+  std::size_t beams_index(RequestId leader) const;
+  Beams& beams_of(RequestId leader) { return beams_[beams_index(leader)]; }
   void settle_beams();
   void branch(Beams& beams);
-  void finish_beams(Beams& beams, FinishReason reason);
+  void give_up_beams(RequestId leader);
   void drop(Request& request);
   void insert_in_order(std::vector<RequestId>& list, RequestId id);
   // What a queued request can begin with: rows of a running one; or it waits until there are.
@@ -160,6 +161,7 @@ class Core {
   void drop_unservable_heads();
   void start_step();
   void finish(Request& request, FinishReason reason);
+  void leave(Request& request);
   std::uint64_t bound_rows(std::uint64_t prompt, std::uint64_t max_new, std::uint64_t dropped, std::uint32_t beams) const;
   std::uint64_t bound_rows(const Request& request) const;
   std::uint64_t answer_bound(const Request& request) const;

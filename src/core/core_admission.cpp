@@ -85,9 +85,7 @@ void Core::shift_context(Request& request) {
   request.prefill = known - gone;
   request.computed = request.shared_rows = 0;
   request.family = 0;   // its prompt is not what it was
-  cache_.release(request.sequence);
-  request.sequence = SequenceId();
-  erase_id(running_, request.id);
+  leave(request);
   request.state = RequestState::queued;
   insert_in_order(queued_, request.id);
   queued_tokens_ += request.prefill;

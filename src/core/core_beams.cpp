@@ -6,20 +6,19 @@
 
 namespace kvasir::core {
 
-Core::Beams* Core::beams_of(RequestId leader) {
+std::size_t Core::beams_index(RequestId leader) const {
   const auto found = std::ranges::find(beams_, leader, [](const Beams& b) { return b.members.front(); });
   KV_CHECK(found != beams_.end(), "no such beams");
-  return &*found;
+  return static_cast<std::size_t>(found - beams_.begin());
 }
 
 std::span<const RequestId> Core::beams(RequestId leader) const {
-  const auto found = std::ranges::find(beams_, leader, [](const Beams& b) { return b.members.front(); });
-  KV_CHECK(found != beams_.end(), "no such beams");
-  return std::span(found->members).first(found->branched ? found->members.size() : 1);
+  const Beams& beams = beams_[beams_index(leader)];
+  return std::span(beams.members).first(beams.branched ? beams.members.size() : 1);
 }
 
 void Core::continue_beams(RequestId leader, std::span<const BeamStep> next) {
-  Beams& beams = *beams_of(leader);
+  Beams& beams = beams_of(leader);
   KV_CHECK(in_flight_ && next.size() == beams.members.size() && beams.next.empty(), "each beam goes on once a step");
   KV_CHECK(at(leader).generated() < at(leader).max_new_tokens, "no token beyond the limit");
   beams.next.assign(next.begin(), next.end());
@@ -27,15 +26,16 @@ void Core::continue_beams(RequestId leader, std::span<const BeamStep> next) {
 
 void Core::end_beams(RequestId leader, FinishReason reason) {
   KV_CHECK(in_flight_, "beams end with a step");
-  beams_of(leader)->end = reason;
+  beams_of(leader).end = reason;
 }
 
 // After the rows of a step are committed, or given up.
 void Core::settle_beams() {
   for (std::size_t i = beams_.size(); i-- > 0;) {
     Beams& beams = beams_[i];
-    if (at(beams.members.front()).cancel_requested) finish_beams(beams, FinishReason::cancelled);
-    else if (beams.end != FinishReason::none) finish_beams(beams, beams.end);
+    Request& leader = at(beams.members.front());
+    if (leader.cancel_requested) finish(leader, FinishReason::cancelled);
+    else if (beams.end != FinishReason::none) finish(leader, beams.end);
     else if (!beams.next.empty()) branch(beams);
   }
 }
@@ -68,25 +68,14 @@ void Core::branch(Beams& beams) {
   beams.next.clear();
 }
 
-void Core::finish_beams(Beams& beams, FinishReason reason) {
-  const RequestId leader = beams.members.front();
-  if (at(leader).running()) {
-    for (const RequestId id : beams.members) {
-      if (!at(id).running()) continue;
-      cache_.release(at(id).sequence);
-      at(id).sequence = SequenceId();
-      erase_id(running_, id);
-    }
-    cache_.give_back(beams.reserve);
-  } else {
-    erase_id(queued_, leader);
-    queued_tokens_ -= at(leader).prompt_tokens;
-  }
+// All of them leave; the others than the leader are forgotten with that.
+void Core::give_up_beams(RequestId leader) {
+  Beams& beams = beams_of(leader);
+  for (const RequestId id : beams.members)
+    if (at(id).state != RequestState::unborn) leave(at(id));
+  cache_.give_back(beams.reserve);
   for (const RequestId id : std::span(beams.members).subspan(1)) drop(at(id));
-  at(leader).state = RequestState::finished;
-  at(leader).reason = reason;
-  finished_.push_back(leader);
-  beams_.erase(beams_.begin() + (&beams - beams_.data()));
+  beams_.erase(beams_.begin() + static_cast<std::ptrdiff_t>(beams_index(leader)));
 }
 
 }  // namespace kvasir::core
