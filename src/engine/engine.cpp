@@ -35,6 +35,12 @@ std::uint32_t output_limit(const GenerateRequest& request, const PoolConfig& con
   return static_cast<std::uint32_t>(limit);
 }
 
+// Most rows that it may store at one time.
+std::uint64_t rows_of(const GenerateRequest& request, const PoolConfig& config, std::uint32_t limit) {
+  const std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
+  return shifts(request, config) ? std::min<std::uint64_t>(rows, config.max_model_len) : rows;
+}
+
 // The longest prompt that the context takes: with output, one place is for that.
 std::uint32_t longest_prompt(const GenerateRequest& request, const PoolConfig& config) {
   return request.max_tokens == 0u ? config.max_model_len : config.max_model_len - 1;
@@ -89,9 +95,7 @@ Status Engine::check(const GenerateRequest& request) const {
   const State& s = *state_;
   KV_TRY(check_against(request, s.config, s.model->geometry().vocabulary, s.tokenizer != nullptr));
   const std::uint32_t limit = output_limit(request, s.config, s.max_rows());
-  std::uint64_t rows = cache::rows_bound(request.prompt.size(), limit);
-  if (shifts(request, s.config)) rows = std::min<std::uint64_t>(rows, s.config.max_model_len);
-  const cache::FitVerdict fit = s.whole.check({.rows = rows,
+  const cache::FitVerdict fit = s.whole.check({.rows = rows_of(request, s.config, limit),
                                               .prompt_tokens = request.prompt.size(),
                                               .sequences = std::max(request.beam.width, 1u)});
   return fit.ok() ? ok_status() : Status(cache::to_error(fit));
@@ -129,8 +133,7 @@ Result<RequestId> Engine::submit(GenerateRequest request, core::SubmitVerdict* w
   verdict = s.core.can_submit(spec);
   Result<RequestId> id = s.core.submit(spec);
   if (!id.ok()) return refuse(id.error());
-  auto live = std::make_unique<Live>(*id, request, limit, s.tokenizer.get());
-  if (shifts(request, s.config)) live->bound_rows = std::min<std::uint64_t>(live->bound_rows, s.config.max_model_len);
+  auto live = std::make_unique<Live>(*id, request, rows_of(request, s.config, limit), limit, s.tokenizer.get());
   s.begin_beams(*live, request, limit);
   const Status backed = s.populate_for(*live);
   if (!backed.ok()) {

@@ -28,7 +28,9 @@ inline constexpr std::uint32_t kNoPromptLogits = std::numeric_limits<std::uint32
 
 // A request from submit() to its last output: what core does not need to know of it.
 struct Live {
-  Live(RequestId request_id, const GenerateRequest& request, std::uint32_t max_tokens, const text::Tokenizer* tokenizer);
+  // rows: most that it may ever store at one time.
+  Live(RequestId request_id, const GenerateRequest& request, std::uint64_t rows, std::uint32_t max_tokens,
+       const text::Tokenizer* tokenizer);
 
   RequestId id;
   SamplingParams sampling;

@@ -6,10 +6,10 @@
 
 namespace kvasir::engine {
 
-Live::Live(RequestId request_id, const GenerateRequest& request, std::uint32_t max_tokens,
+Live::Live(RequestId request_id, const GenerateRequest& request, std::uint64_t rows, std::uint32_t max_tokens,
            const text::Tokenizer* tokenizer)
     : id(request_id), sampling(request.sampling), prompt_logits_from(kNoPromptLogits),
-      bound_rows(cache::rows_bound(request.prompt.size(), max_tokens)), answer(request, max_tokens, tokenizer) {
+      bound_rows(rows), answer(request, max_tokens, tokenizer) {
   scoring.logprobs = request.prompt_logprobs;
   if (request.prompt_logits) prompt_logits_from = request.prompt_logits_from;
   if (request.prompt_logprobs >= 0) prompt_logits_from = 0;
