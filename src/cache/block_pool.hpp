@@ -37,6 +37,8 @@ struct PoolCounts {
   std::uint32_t active = 0, cached = 0, free = 0, quarantined = 0;
   std::uint32_t pinned = 0;  // of the cached ones: those that may not be evicted
   std::uint64_t shared = 0;  // references beyond the first of each block: blocks that sharing saves
+  // What claims may cover: free now, or by eviction.
+  std::uint64_t available() const { return std::uint64_t{free} + cached - pinned; }
   bool operator==(const PoolCounts&) const = default;
 };
 
@@ -86,6 +88,8 @@ class BlockPool {
 
   BlockState state(BlockId block) const;
   std::uint32_t refs(BlockId block) const { return refs_[index(block)]; }
+  // A held block that nobody else holds or knows: it may be written, and is free when its holder lets it go.
+  bool held_alone(BlockId block) const { return refs(block) == 1 && !published(block); }
   bool published(BlockId block) const { return (flags_[index(block)] & kPublished) != 0; }
   const PoolCounts& counts() const { return counts_; }
 

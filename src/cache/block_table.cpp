@@ -15,8 +15,12 @@ std::uint32_t BlockTable::blocks_to_append(std::uint32_t n) const {
 
 bool BlockTable::needs_copy(const BlockPool& pool) const {
   if (rows_ % block_tokens_ == 0) return false;
-  const BlockId last = storage_[blocks_ - 1];
-  return pool.refs(last) > 1 || pool.published(last);
+  return !pool.held_alone(storage_[blocks_ - 1]);
+}
+
+std::uint32_t BlockTable::held_alone(std::uint32_t first, std::uint32_t end, const BlockPool& pool) const {
+  const auto alone = [&pool](BlockId block) { return pool.held_alone(block); };
+  return static_cast<std::uint32_t>(std::ranges::count_if(ids().subspan(first - dropped_, end - first), alone));
 }
 
 void BlockTable::append(std::uint32_t n, BlockPool& pool) {

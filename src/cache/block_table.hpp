@@ -33,6 +33,8 @@ class BlockTable {
   std::uint32_t blocks_to_append(std::uint32_t n) const;
   // The last block is partial and others hold it or the prefix tree knows it: it must be copied before it is written.
   bool needs_copy(const BlockPool& pool) const;
+  // Of its blocks numbered [first, end) in the sequence, those that no other holds or knows. REQUIRES: it holds them.
+  std::uint32_t held_alone(std::uint32_t first, std::uint32_t end, const BlockPool& pool) const;
 
   // n more rows, taking blocks_to_append(n) blocks from the pool.
   // REQUIRES: room in the table, free blocks in the pool, and no needs_copy() unless n = 0.

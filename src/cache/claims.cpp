@@ -46,8 +46,7 @@ void ClaimLedger::give_back(std::uint64_t blocks) {
 }
 
 std::uint64_t GroupBudget::wanted(std::uint64_t rows, std::uint64_t prompt_tokens, std::uint64_t shared_rows) const {
-  const std::uint64_t left = prompt_tokens > shared_rows ? prompt_tokens - shared_rows : 1;
-  const std::uint64_t step = max_step_rows == 0 ? left : std::min(max_step_rows, left);
+  const std::uint64_t step = rows_of_step(prompt_tokens > shared_rows ? prompt_tokens - shared_rows : 0, max_step_rows);
   return std::min(blocks_for_rows(rows, block_tokens) - shared_rows / block_tokens, blocks_held(rows, reach, step, block_tokens));
 }
 

@@ -24,6 +24,12 @@ constexpr std::uint64_t rows_bound(std::uint64_t prompt_tokens, std::uint64_t ma
 using format::blocks_for_rows;
 using format::blocks_held;
 
+// Rows that a step adds to one sequence: of a prompt of which so many are left as many as it may (most 0: all), else one.
+constexpr std::uint64_t rows_of_step(std::uint64_t prompt_left, std::uint64_t most) {
+  if (prompt_left == 0) return 1;
+  return most == 0 || prompt_left < most ? prompt_left : most;
+}
+
 // Rows in the last block: 0 for no rows, else 1 .. block_tokens (a multiple of block_tokens fills its last block).
 constexpr std::uint32_t last_block_rows(std::uint64_t rows, std::uint32_t block_tokens) {
   return rows == 0 ? 0 : static_cast<std::uint32_t>((rows - 1) % block_tokens) + 1;

@@ -32,7 +32,7 @@ std::uint32_t arena_superpages(const KvCacheConfig& config) {
 }
 
 std::uint32_t capacity_of(const KvCacheConfig& config, const GroupConfig& group) {
-  const std::uint64_t step = config.max_step_rows == 0 ? config.max_sequence_rows : config.max_step_rows;
+  const std::uint64_t step = rows_of_step(config.max_sequence_rows, config.max_step_rows);
   return table_capacity(config.max_sequence_rows, group.reach, step, group.block_tokens, group.blocks);
 }
 
@@ -136,7 +136,7 @@ AdmissionBudget KvCache::budget() const {
     budget.add_group({.block_tokens = g.block_tokens,
                       .reach = g.reach,
                       .max_step_rows = max_step_rows_,
-                      .available = std::uint64_t{pool.free} + pool.cached - pool.pinned,
+                      .available = pool.available(),
                       .promised = g.ledger.claimed() + g.ledger.reserved(),
                       .unusable = std::uint64_t{g.ledger.reserved()} + pool.quarantined,
                       .occupied = std::uint64_t{pool.active} + pool.quarantined + pool.pinned,
@@ -177,9 +177,7 @@ Result<SequenceId> KvCache::admit(std::uint64_t prompt_tokens, std::uint64_t max
 
 // Rows that the next step may add to it: the rest of its prompt, as many as a step takes, then one.
 std::uint64_t KvCache::step_rows(const Slot& slot) const {
-  if (slot.committed >= slot.prompt) return 1;
-  const std::uint64_t left = slot.prompt - slot.committed;
-  return max_step_rows_ == 0 ? left : std::min(left, max_step_rows_);
+  return rows_of_step(slot.prompt > slot.committed ? slot.prompt - slot.committed : 0, max_step_rows_);
 }
 
 std::uint64_t KvCache::most_held(const Slot& slot, std::uint32_t group) const {
@@ -199,9 +197,8 @@ std::uint64_t KvCache::claim_for(const Slot& slot, std::uint32_t group, std::uin
   const Group& g = groups_[group];
   const std::uint64_t all = growth(slot, group);
   if (g.reach.window == 0) return all;
-  std::uint64_t alone = 0;
-  for (const BlockId block : slot.tables[group].ids()) alone += g.pool.refs(block) == 1 && !g.pool.published(block);
-  alone -= no_longer_alone;
+  const BlockTable& table = slot.tables[group];
+  const std::uint64_t alone = table.held_alone(table.dropped(), table.dropped() + table.blocks(), g.pool) - no_longer_alone;
   const std::uint64_t most = most_held(slot, group);
   return std::min(all, most > alone ? most - alone : 0);
 }
@@ -229,6 +226,11 @@ void KvCache::take(Slot& slot, std::uint32_t group, std::uint32_t blocks) {
   while (g.draws_superpages && g.pool.counts().free < blocks) g.pool.add_superpage(superpages_->take());
 }
 
+void KvCache::ask_copy(const CopyBlock& copy) {
+  KV_CHECK(copies_.size() < copies_.capacity(), "clear_copies() once a step");
+  copies_.push_back(copy);
+}
+
 // Makes the last block writable: a copy if it is shared; else the claim for a copy, if there is one, is not needed.
 void KvCache::settle_last_block(Slot& slot, std::uint32_t group) {
   Group& g = groups_[group];
@@ -237,8 +239,7 @@ void KvCache::settle_last_block(Slot& slot, std::uint32_t group) {
     KV_CHECK(slot.copy_claimed[group], "a shared last block has a claim for its copy");
     take(slot, group, 1);
     const BlockTable::Replaced copy = slot.tables[group].replace_last(g.pool);
-    KV_CHECK(copies_left() > 0, "clear_copies() once a step");
-    copies_.push_back({group, copy.from, copy.to});
+    ask_copy({group, copy.from, copy.to});
   }
   const bool unused = slot.copy_claimed[group] && !copied;
   slot.copy_claimed[group] = false;
@@ -282,7 +283,7 @@ void KvCache::truncate(SequenceId sequence, std::uint32_t rows) {
     BlockTable& table = slot.tables[g];
     KV_CHECK(group.reach.window == 0 || rows >= slot.committed, "what a window has passed does not come back");
     for (const BlockId block : table.ids().subspan(rows / group.block_tokens - table.dropped()))
-      KV_CHECK(group.pool.refs(block) == 1 && !group.pool.published(block), "truncate() cannot cut into shared blocks");
+      KV_CHECK(group.pool.held_alone(block), "truncate() cannot cut into shared blocks");
     const std::uint32_t active = group.pool.counts().active;
     table.truncate(rows, group.pool);
     settle_claim(slot, g, active - group.pool.counts().active);

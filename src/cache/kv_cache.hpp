@@ -196,7 +196,7 @@ class KvCache {
   void reserve_blocks(ForkReserve& reserve, std::uint32_t group, std::uint64_t blocks);
   void move_block(std::uint32_t group, BlockId from, std::uint32_t out_of);
   bool empty_one_superpage(std::span<const std::uint64_t> wanted);
-  std::uint64_t copies_left() const { return copies_.capacity() - copies_.size(); }
+  void ask_copy(const CopyBlock& copy);
   // Those of them that compact() may ask for: as many are left over as last blocks may be shared.
   std::uint64_t moves_left() const { return copies_.size() < kMovesPerStep ? kMovesPerStep - copies_.size() : 0; }
   void check_group(std::uint32_t group) const;

@@ -54,8 +54,8 @@ void KvCache::check_arena() const {
   std::uint64_t needed = 0;
   for (const Group& group : groups_) {
     const PoolCounts& pool = group.pool.counts();
-    const std::uint64_t available = std::uint64_t{pool.free} + pool.cached - pool.pinned, claimed = group.ledger.claimed();
-    const std::uint64_t deficit = claimed > available ? claimed - available : 0;
+    const std::uint64_t claimed = group.ledger.claimed();
+    const std::uint64_t deficit = claimed > pool.available() ? claimed - pool.available() : 0;
     KV_CHECK(group.draws_superpages || deficit == 0, "claims <= free + cached - pinned");
     if (group.draws_superpages) needed += ceil_div(deficit, group.pool.blocks_per_superpage());
   }

@@ -22,10 +22,7 @@ SharedRows KvCache::sharing(SequenceId sequence, std::uint32_t rows) const {
     if (group.reach.window == 0) continue;
     const BlockTable& table = slot.tables[g];
     const std::uint32_t first = group.reach.first_key(rows) / group.block_tokens, end = rows / group.block_tokens;
-    std::uint64_t alone = 0;
-    for (const BlockId block : table.ids().subspan(first - table.dropped(), end - first))
-      alone += group.pool.refs(block) == 1 && !group.pool.published(block);
-    const std::uint64_t claim = claim_for(slot, g, alone);
+    const std::uint64_t claim = claim_for(slot, g, table.held_alone(first, end, group.pool));
     if (claim > slot.claimed[g]) out.claimed_by_other[g] = static_cast<std::uint32_t>(claim - slot.claimed[g]);
   }
   return out;
@@ -41,8 +38,7 @@ void KvCache::share_prefix(const BlockTable& from, Slot& slot, std::uint32_t gro
   if (partial == 0) return;
   take(slot, group, 1);
   table.append(partial, g.pool);
-  KV_CHECK(copies_left() > 0, "clear_copies() once a step");
-  copies_.push_back({group, from.ids()[rows / g.block_tokens - from.dropped()], table.ids().back()});
+  ask_copy({group, from.ids()[rows / g.block_tokens - from.dropped()], table.ids().back()});
 }
 
 Result<SequenceId> KvCache::admit_sharing(SequenceId from, std::uint32_t rows, std::uint64_t prompt_tokens,

@@ -25,7 +25,7 @@ void KvCache::move_block(std::uint32_t group, BlockId from, std::uint32_t out_of
   KV_CHECK(found == holders, "tables hold every reference");
   for (std::uint32_t i = 1; i < holders; ++i) g.pool.add_ref(to);
   for (std::uint32_t i = 0; i < holders; ++i) g.pool.release(from);
-  copies_.push_back({group, from, to});
+  ask_copy({group, from, to});
   ++g.moved;
 }
 
